@@ -9,6 +9,7 @@
 # makes a target fall in fuzz/findings; fuzz/target/…/release/TARGET FILE tries it again. The exit code is 1 when something fell.
 #
 # An input may take 2 GiB of memory, as a parser may in the service, and 20 seconds: FUZZ_MEMORY (MiB) and FUZZ_TIMEOUT (seconds) say otherwise.
+# FUZZ_JOBS targets run at once, one unless told otherwise.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
@@ -22,6 +23,7 @@ if [[ $wanted =~ ^[0-9]+$ && $# == 1 ]]; then
 fi
 memory=${FUZZ_MEMORY:-2048}
 timeout=${FUZZ_TIMEOUT:-20}
+jobs=${FUZZ_JOBS:-1}
 
 targets=()
 for file in targets/*.rs; do
@@ -49,24 +51,34 @@ cargo build --release --locked --target "$host" --target-dir target "${bins[@]}"
 ulimit -s $((64 << 10)) 2>/dev/null || printf '%s: the stack stays at %s KiB\n' "${0##*/}" "$(ulimit -s)" >&2
 ulimit -c 0
 
-fell=()
-for name in "${targets[@]}"; do
+mkdir -p findings
+fallen=findings/fallen
+: >"$fallen"
+
+# One target, and what is worth telling of it.
+run_target() {
+    local name=$1 seeds=() dictionary=()
     mkdir -p "corpus/$name" "findings/$name"
-    seeds=()
     if [[ -d seeds/$name ]]; then seeds=("seeds/$name"); fi
-    dictionary=()
     if [[ -f dictionaries/$name.dict ]]; then dictionary=("-dict=dictionaries/$name.dict"); fi
-    printf '\n==> %s, %s s\n' "$name" "$seconds"
     if ! "target/$host/release/$name" "corpus/$name" "${seeds[@]}" "${dictionary[@]}" \
         -max_total_time="$seconds" -rss_limit_mb="$memory" -timeout="$timeout" -max_len=65536 -print_final_stats=1 \
         -artifact_prefix="findings/$name/" >"findings/$name.log" 2>&1; then
-        fell+=("$name")
+        printf '%s\n' "$name" >>"$fallen"
     fi
-    grep -E '^(stat::number_of_executed_units|stat::peak_rss_mb|SUMMARY|Test unit written)|panicked at' "findings/$name.log" | tail -n 6 || true
-done
+    printf '\n==> %s, %s s\n%s\n' "$name" "$seconds" "$(
+        grep -E '^(stat::number_of_executed_units|stat::peak_rss_mb|SUMMARY|Test unit written)|panicked at' "findings/$name.log" | tail -n 6
+    )"
+}
 
-if [[ ${#fell[@]} != 0 ]]; then
-    printf '\nfell: %s; see fuzz/findings\n' "${fell[*]}"
+for name in "${targets[@]}"; do
+    while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
+    run_target "$name" &
+done
+wait
+
+if [[ -s $fallen ]]; then
+    printf '\nfell: %s; see fuzz/findings\n' "$(paste -sd ' ' "$fallen")"
     exit 1
 fi
 printf '\nnothing fell\n'

@@ -1,6 +1,10 @@
 //! The text of a prompt: a format string as Python writes them, of which `{name}`, `{{` and `}}` are known and nothing else.
 //! It is parsed when it is saved, so that what an agent uses later can fail only for want of a value.
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
+
 use std::collections::HashSet;
 
 use unicode_normalization::char::is_combining_mark;
@@ -253,5 +257,4 @@ fn continues_name(character: char) -> bool {
 }
 
 #[cfg(test)]
-#[path = "prompt_tests.rs"]
 mod tests;

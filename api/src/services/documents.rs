@@ -247,7 +247,7 @@ impl DocumentService {
     pub(crate) async fn find(&self, actor: &Actor, id: DocumentId) -> Result<FullDocument, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let document = self.load(actor, id).await?;
-        let content = db::documents::content(&self.db, owner.workspace_id, id).await?;
+        let content = db::documents::content::find(&self.db, owner.workspace_id, id).await?;
         let details = DocumentDetails::of(&self.db, owner.workspace_id, document).await?;
         Ok(FullDocument { details, content })
     }

@@ -3,6 +3,7 @@
 
 mod active;
 pub mod browse;
+pub mod content;
 pub mod deletion;
 pub mod duplicates;
 pub mod files;
@@ -55,34 +56,49 @@ pub struct NewDocumentRow<'a> {
     pub authorization_sealed: Option<&'a [u8]>,
 }
 
-/// Adds a document. It is not queued: see `lectern_jobs::enqueue`.
-pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<()> {
-    execute!(tx, sqlx::query(
+macro_rules! insert_document {
+    () => {
         "INSERT INTO documents (id, workspace_id, created_by, type, name, description, url, metadata, splitter, from_page, to_page,
-                                authorization_sealed, revision, created_at, updated_at, content, stored_bytes)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $13, $14, $15)"
-    )
-    .bind(document.id)
-    .bind(document.owner.workspace_id)
-    .bind(document.owner.creator())
-    .bind(document.r#type)
-    .bind(document.name)
-    .bind(document.description)
-    .bind(document.url)
-    .bind(document.metadata.map(Json))
-    .bind(document.splitter.map(Json))
-    .bind(document.pages.from.map(i64::from))
-    .bind(document.pages.to.map(i64::from))
-    .bind(document.authorization_sealed)
-    .bind(now)
-    .bind(document.content)
-    .bind(inline_bytes(document)))?;
-    Ok(())
+                                authorization_sealed, revision, created_at, updated_at, stored_bytes)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $13, COALESCE(OCTET_LENGTH(CAST($14 AS TEXT)), 0))"
+    };
 }
 
-/// The bytes that a document's own row stores.
-fn inline_bytes(document: &NewDocumentRow<'_>) -> i64 {
-    i64::try_from(document.content.map_or(0, str::len)).unwrap_or(i64::MAX)
+/// Adds a document. It is not queued: see `lectern_jobs::enqueue`.
+pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<()> {
+    let (statement, content_follows) = match tx {
+        // In one round trip.
+        Tx::Postgres(_) => (
+            concat!(
+                "WITH inline AS (INSERT INTO document_contents (document_id, content) SELECT $1, $14 WHERE $14 IS NOT NULL) ",
+                insert_document!()
+            ),
+            None,
+        ),
+        Tx::Sqlite(_) => (insert_document!(), document.content),
+    };
+    execute!(
+        tx,
+        sqlx::query(statement)
+            .bind(document.id)
+            .bind(document.owner.workspace_id)
+            .bind(document.owner.creator())
+            .bind(document.r#type)
+            .bind(document.name)
+            .bind(document.description)
+            .bind(document.url)
+            .bind(document.metadata.map(Json))
+            .bind(document.splitter.map(Json))
+            .bind(document.pages.from.map(i64::from))
+            .bind(document.pages.to.map(i64::from))
+            .bind(document.authorization_sealed)
+            .bind(now)
+            .bind(document.content)
+    )?;
+    if let Some(content) = content_follows {
+        content::write(tx, document.id, content).await?;
+    }
+    Ok(())
 }
 
 /// Notes on a document that it has changed for searches: at the epoch that [`bump_search_epoch`] has begun in the same transaction.
@@ -182,17 +198,6 @@ pub async fn searchable(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> 
     Ok(found.into_iter().collect())
 }
 
-/// The inline content of one of a workspace's documents.
-pub async fn content(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<String>> {
-    let content: Option<Option<String>> = on!(db, |c| sqlx::query_scalar(
-        "SELECT content FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
-    )
-    .bind(id)
-    .bind(workspace)
-    .fetch_optional(c))?;
-    Ok(content.flatten())
-}
-
 /// At most `limit` of a workspace's documents older than `before`, newest first.
 pub async fn list(db: &Db, workspace: WorkspaceId, before: DocumentId, limit: u32) -> Result<Vec<Document>> {
     Ok(on!(db, |c| sqlx::query_as(select_document!(
@@ -205,8 +210,9 @@ pub async fn list(db: &Db, workspace: WorkspaceId, before: DocumentId, limit: u3
 }
 
 const SELECT_SOURCE: &str =
-    "SELECT id, workspace_id, type, name, url, content, blob_key, source_name, source_mime, splitter, from_page, to_page,
+    "SELECT id, workspace_id, type, name, url, blob_key, source_name, source_mime, splitter, from_page, to_page,
             authorization_sealed, metadata, source_state,
+            (SELECT content FROM document_contents WHERE document_contents.document_id = documents.id) AS content,
             CASE WHEN active_generation IS NOT NULL THEN search_index END AS active_index,
             (SELECT quotas FROM workspaces WHERE workspaces.id = workspace_id) AS quotas
      FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL";
@@ -225,16 +231,16 @@ pub async fn source_in(
     Ok(on!(tx, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(workspace).fetch_optional(c))?)
 }
 
-/// Makes one of a workspace's documents what `document` says; its type and an upload stay as they are. It is not queued, and what is
-/// cached of it is not marked as out of date: the caller knows what changed. False when there is no such document.
+/// Makes one of a workspace's documents what `document` says; its type and an upload stay as they are. It is not queued, what is cached of
+/// it is not marked as out of date, and its content is left to [`content::set`]: the caller knows what changed. False when there is no
+/// such document.
 pub async fn update(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
             concat!(
-                "UPDATE documents SET name = $3, description = $4, url = $5, content = $6, metadata = $7, splitter = $8,
-                                      from_page = $9, to_page = $10, authorization_sealed = $11, updated_at = $12,
-                                      stored_bytes = COALESCE(source_bytes, 0) + $13, ",
+                "UPDATE documents SET name = $3, description = $4, url = $5, metadata = $6, splitter = $7,
+                                      from_page = $8, to_page = $9, authorization_sealed = $10, updated_at = $11, ",
                 set_changed_epoch!(),
                 " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
             )
@@ -244,14 +250,12 @@ pub async fn update(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) 
         .bind(document.name)
         .bind(document.description)
         .bind(document.url)
-        .bind(document.content)
         .bind(document.metadata.map(Json))
         .bind(document.splitter.map(Json))
         .bind(document.pages.from.map(i64::from))
         .bind(document.pages.to.map(i64::from))
         .bind(document.authorization_sealed)
         .bind(now)
-        .bind(inline_bytes(document))
     )?;
     Ok(rows == 1)
 }
@@ -299,7 +303,6 @@ pub async fn holdings(
     .fetch_optional(c))?)
 }
 
-/// Nothing is written, which would be the whole row with its content.
 macro_rules! select_locked {
     ($lock:literal) => {
         concat!(
@@ -338,7 +341,7 @@ pub async fn delete(
     bump_search_epoch(tx, workspace).await?;
     let found: Option<DocumentId> = on!(tx, |c| {
         sqlx::query_scalar(concat!(
-        "UPDATE documents SET deleted_at = $3, active_generation = NULL, search_index = NULL, content_hash = NULL, content = NULL,
+        "UPDATE documents SET deleted_at = $3, active_generation = NULL, search_index = NULL, content_hash = NULL,
                               authorization_sealed = NULL, ",
         set_changed_epoch!(),
         " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
@@ -351,6 +354,7 @@ pub async fn delete(
     if found.is_none() {
         return Ok(false);
     }
+    content::forget(tx, id).await?;
     execute!(
         tx,
         sqlx::query(
@@ -376,7 +380,7 @@ pub(super) async fn delete_all(tx: &mut Tx, workspace: WorkspaceId, now: Timesta
     execute!(
         tx,
         sqlx::query(concat!(
-            "UPDATE documents SET deleted_at = $2, active_generation = NULL, search_index = NULL, content_hash = NULL, content = NULL,
+            "UPDATE documents SET deleted_at = $2, active_generation = NULL, search_index = NULL, content_hash = NULL,
                                   authorization_sealed = NULL, ",
             set_changed_epoch!(),
             " WHERE workspace_id = $1 AND deleted_at IS NULL"
@@ -384,6 +388,7 @@ pub(super) async fn delete_all(tx: &mut Tx, workspace: WorkspaceId, now: Timesta
         .bind(workspace)
         .bind(now)
     )?;
+    content::forget_all(tx, workspace).await?;
     execute!(
         tx,
         sqlx::query(

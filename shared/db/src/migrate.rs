@@ -16,7 +16,7 @@ struct MigrationStep {
     statements: MigrationSql,
 }
 
-/// The statements of one version: the same for both drivers, or what each needs first and the same after that.
+/// The statements of one version: the same for both drivers, or what each needs besides what both do.
 enum MigrationSql {
     Shared(&'static str),
     PerDriver { postgres: &'static str, sqlite: &'static str },
@@ -141,6 +141,20 @@ const STEPS: &[MigrationStep] = &[
         version: 15,
         description: "when documents last changed for searches",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0015_changed_documents.sql")),
+    },
+    MigrationStep {
+        version: 16,
+        description: "inline content in a table of its own",
+        statements: MigrationSql::PerDriver {
+            postgres: concat!(
+                include_str!("../../../migrations/0016_document_contents.sql"),
+                include_str!("../../../migrations/0016_document_contents.postgres.sql"),
+            ),
+            sqlite: concat!(
+                include_str!("../../../migrations/0016_document_contents.sql"),
+                include_str!("../../../migrations/0016_document_contents.sqlite.sql"),
+            ),
+        },
     },
 ];
 

@@ -176,6 +176,9 @@ impl DocumentService {
             check_stored_bytes(&self.settings, tx, actor, workspace, more).await?;
         }
         db::documents::update(tx, &after, self.clock.now()).await?;
+        if after.content != source.content.as_deref() {
+            db::documents::content::set(tx, id, after.content).await?;
+        }
         if authorization.is_some() {
             self.audit.note(tx, actor, AuditAction::SecretChanged, "document", id).await?;
         }

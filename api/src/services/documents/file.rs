@@ -57,7 +57,7 @@ impl DocumentService {
         id: DocumentId,
     ) -> Result<SourceContent, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        match db::documents::content(&self.db, owner.workspace_id, id).await? {
+        match db::documents::content::find(&self.db, owner.workspace_id, id).await? {
             Some(text) => Ok(SourceContent::Text(text)),
             None => self.file(actor, id).await.map(SourceContent::File),
         }

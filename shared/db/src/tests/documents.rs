@@ -1,6 +1,7 @@
 //! Documents.
 
 mod active;
+mod content;
 mod metadata;
 mod uploads;
 
@@ -82,7 +83,7 @@ async fn a_document_is_read_as_it_was_written() {
         assert_eq!((read.created_at, read.updated_at), (at(3), at(3)), "{}", t.name);
         assert!(read.search_index.is_none(), "{}", t.name);
         assert_eq!(
-            documents::content(&t.db, workspace, new.id).await.unwrap().as_deref(),
+            documents::content::find(&t.db, workspace, new.id).await.unwrap().as_deref(),
             Some("inline"),
             "{}",
             t.name
@@ -117,7 +118,7 @@ async fn what_was_not_given_is_absent() {
         let read = documents::find(&t.db, workspace, new.id).await.unwrap().unwrap();
         assert!(read.metadata.is_none() && read.splitter.is_none(), "{}", t.name);
         assert_eq!((read.from_page, read.to_page), (None, None), "{}", t.name);
-        assert_eq!(documents::content(&t.db, workspace, new.id).await.unwrap(), None, "{}", t.name);
+        assert_eq!(documents::content::find(&t.db, workspace, new.id).await.unwrap(), None, "{}", t.name);
         let source = documents::source(&t.db, workspace, new.id).await.unwrap().unwrap();
         assert!(source.content.is_none() && source.authorization_sealed.is_none(), "{}", t.name);
     }
@@ -156,7 +157,7 @@ async fn another_workspaces_id_finds_and_changes_nothing() {
             documents::active(&t.db, owner).await.unwrap()
         );
         assert!(documents::find(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
-        assert!(documents::content(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
+        assert!(documents::content::find(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
         assert!(documents::source(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
         assert!(names(&t.db, other, end(), 10).await.is_empty(), "{}", t.name);
         assert!(documents::active(&t.db, other).await.unwrap().is_empty(), "{}", t.name);
@@ -211,7 +212,7 @@ async fn a_deleted_document_is_gone_for_every_reader_at_once() {
         assert!(delete(&t.db, workspace, id, 1).await, "{}", t.name);
 
         assert!(documents::find(&t.db, workspace, id).await.unwrap().is_none(), "{}", t.name);
-        assert!(documents::content(&t.db, workspace, id).await.unwrap().is_none(), "{}", t.name);
+        assert!(documents::content::find(&t.db, workspace, id).await.unwrap().is_none(), "{}", t.name);
         assert!(documents::source(&t.db, workspace, id).await.unwrap().is_none(), "{}", t.name);
         assert!(names(&t.db, workspace, end(), 10).await.is_empty(), "{}", t.name);
         assert!(documents::active(&t.db, workspace).await.unwrap().is_empty(), "{}", t.name);
@@ -368,6 +369,7 @@ async fn a_changed_document_is_read_as_it_was_changed() {
         let stranger = NewDocumentRow { id, ..plain(other, "stranger") };
         assert!(!commit!(t.db, |tx| documents::update(tx, &stranger, at(1))), "{}", t.name);
         assert!(commit!(t.db, |tx| documents::update(tx, &after, at(2))), "{}", t.name);
+        commit!(t.db, |tx| documents::content::set(tx, id, after.content));
         let read = commit!(t.db, |tx| documents::find_in(tx, owner, id)).unwrap();
         assert_eq!(
             (&*read.name, &*read.description, &*read.url),

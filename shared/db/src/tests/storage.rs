@@ -44,8 +44,7 @@ async fn files_texts_and_passages_count_until_they_are_purged() {
         assert_eq!(used(&t.db, owner).await, 0, "{}", t.name);
         let claim = claimed(&t.db, owner, "text", at(0)).await;
         assert_eq!(used(&t.db, owner).await, 7, "{}: content", t.name);
-        let text = NewDocumentRow { id: claim.document_id, content: Some("más"), ..plain(owner, "text") };
-        commit!(t.db, |tx| documents::update(tx, &text, at(1)));
+        commit!(t.db, |tx| documents::content::set(tx, claim.document_id, Some("más")));
         assert_eq!(used(&t.db, owner).await, 4, "{}: bytes, not characters", t.name);
 
         let file = NewDocumentRow { content: None, r#type: DocumentType::Pdf, ..plain(owner, "file") };

@@ -183,6 +183,8 @@ async fn assert_everything_is_found(db: &Db, ids: &EarlierAccount, on: &str) {
     let document = documents::find(db, workspace, ids.document.into()).await.unwrap().unwrap();
     found(document.owner);
     assert_eq!(document.name, "kept", "{on}");
+    let content = documents::content::find(db, workspace, ids.document.into()).await.unwrap();
+    assert_eq!(content.as_deref(), Some("text"), "{on}");
     let active = documents::active(db, workspace).await.unwrap();
     assert_eq!(active.iter().map(|one| one.id).collect::<Vec<_>>(), [DocumentId::from(ids.document)], "{on}");
     assert_eq!(documents::search_epoch(db, workspace).await.unwrap(), 7, "{on}");
