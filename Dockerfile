@@ -11,12 +11,13 @@ COPY shared shared
 COPY api api
 COPY worker worker
 COPY load load
+COPY fuzz fuzz
 COPY src src
 # Cargo goes by the times of files, and another checkout's may be older than what is cached: they are all new here. The
 # cache is gone after this step, so the programs are copied out of it in the same one.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/lectern/target,sharing=locked \
-    find api load migrations shared src worker -type f -exec touch {} + \
+    find api fuzz load migrations shared src worker -type f -exec touch {} + \
     && cargo build --profile dist --locked --bins \
     && mkdir /programs \
     && cp target/dist/lectern target/dist/lectern-api target/dist/lectern-worker /programs/

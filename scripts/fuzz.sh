@@ -6,7 +6,7 @@
 #
 # Without a target all of fuzz/targets, one after the other, each for ten minutes unless told otherwise. It needs a C++ compiler, and
 # Rust's own nothing but the stable toolchain. What is learnt stays in fuzz/corpus (throw it away whenever you like), and an input that
-# makes a target fall in fuzz/findings; fuzz/target/…/release/TARGET FILE tries it again. The exit code is 1 when something fell.
+# makes a target fall in fuzz/findings; fuzz/target/…/fuzz/TARGET FILE tries it again. The exit code is 1 when something fell.
 #
 # An input may take 2 GiB of memory, as a parser may in the service, and 20 seconds: FUZZ_MEMORY (MiB) and FUZZ_TIMEOUT (seconds) say otherwise.
 # FUZZ_JOBS targets run at once, one unless told otherwise.
@@ -45,7 +45,7 @@ export RUSTFLAGS="${RUSTFLAGS:-} ${coverage//$'\n'/ }"
 unset CARGO_TARGET_DIR
 bins=()
 for name in "${targets[@]}"; do bins+=(--bin "$name"); done
-cargo build --release --locked --target "$host" --target-dir target "${bins[@]}"
+cargo build --package lectern-fuzz --profile fuzz --locked --target "$host" --target-dir target "${bins[@]}"
 
 # A parser has a stack of 64 MiB in the service.
 ulimit -s $((64 << 10)) 2>/dev/null || printf '%s: the stack stays at %s KiB\n' "${0##*/}" "$(ulimit -s)" >&2
@@ -61,7 +61,7 @@ run_target() {
     mkdir -p "corpus/$name" "findings/$name"
     if [[ -d seeds/$name ]]; then seeds=("seeds/$name"); fi
     if [[ -f dictionaries/$name.dict ]]; then dictionary=("-dict=dictionaries/$name.dict"); fi
-    if ! "target/$host/release/$name" "corpus/$name" "${seeds[@]}" "${dictionary[@]}" \
+    if ! "target/$host/fuzz/$name" "corpus/$name" "${seeds[@]}" "${dictionary[@]}" \
         -max_total_time="$seconds" -rss_limit_mb="$memory" -timeout="$timeout" -max_len=65536 -print_final_stats=1 \
         -artifact_prefix="findings/$name/" >"findings/$name.log" 2>&1; then
         printf '%s\n' "$name" >>"$fallen"

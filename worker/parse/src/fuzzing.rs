@@ -133,7 +133,7 @@ fn zipped(bytes: &[u8]) -> Vec<u8> {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         match (line.strip_prefix(MARK), parts.last_mut()) {
             (Some(name), _) => {
-                parts.push((String::from_utf8_lossy(name.trim_ascii()).into_owned(), Vec::new()))
+                parts.push((String::from_utf8_lossy(name.trim_ascii()).into_owned(), Vec::new()));
             }
             (None, Some((_, content))) => content.extend_from_slice(line),
             (None, None) => {}

@@ -21,7 +21,7 @@ pub fn prompt(bytes: &[u8]) {
         Err(error) => assert!((1..=text.chars().count()).contains(&error.position), "{error}"),
     }
     let written = text.replace('{', "{{").replace('}', "}}");
-    let template = PromptTemplate::parse(&written).expect("a text without variables");
-    let filled = template.format(|_| None::<String>, usize::MAX).expect("nothing is missing");
-    assert_eq!(filled, text);
+    let filled =
+        PromptTemplate::parse(&written).map(|template| template.format(|_| None::<String>, usize::MAX));
+    assert_eq!(filled, Ok(Ok(text.into_owned())));
 }

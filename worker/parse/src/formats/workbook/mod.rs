@@ -45,7 +45,10 @@ pub(crate) fn parse(
     let mut book =
         WorkbookReader { writer: RowWriter::new(output), several: false, hidden: 0, unreadable: 0 };
     match container(&bytes, options)? {
-        WorkbookFormat::Xlsx => book.xlsx(Cursor::new(bytes))?,
+        WorkbookFormat::Xlsx => {
+            check_shared_strings(&bytes)?;
+            book.xlsx(Cursor::new(bytes))?;
+        }
         WorkbookFormat::Xlsb => book.xlsb(Cursor::new(bytes))?,
         WorkbookFormat::Ods => {
             check_closed(&bytes)?;
@@ -117,6 +120,42 @@ fn check_closed(bytes: &[u8]) -> Result<(), ParseError> {
     }
     let is_encrypted = String::from_utf8_lossy(&manifest).contains("encryption-data");
     Err(if is_encrypted { ParseError::PasswordRequired } else { ParseError::Damaged })
+}
+
+/// The shortest text of a table of texts: `<si/>`.
+const SHORTEST_TEXT: u64 = 5;
+
+/// Fails if a workbook's table of texts says that it has more of them than fit in it: the library would set aside memory for all.
+fn check_shared_strings(bytes: &[u8]) -> Result<(), ParseError> {
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|_| ParseError::Damaged)?;
+    for number in 0..archive.len() {
+        let Ok(part) = archive.by_index(number) else { continue };
+        let is_table = part.name().is_ok_and(|name| name.to_ascii_lowercase().ends_with("sharedstrings.xml"));
+        let fit = part.size() / SHORTEST_TEXT;
+        if is_table
+            && count_of_texts(XmlReader::from_reader(BufReader::new(part))).is_some_and(|count| count > fit)
+        {
+            return Err(ParseError::Damaged);
+        }
+    }
+    Ok(())
+}
+
+/// How many texts a table says that it has.
+fn count_of_texts(mut reader: XmlReader<impl std::io::BufRead>) -> Option<u64> {
+    let mut buffer = Vec::new();
+    loop {
+        buffer.clear();
+        match reader.read_event_into(&mut buffer) {
+            Ok(Event::Start(element)) if element.local_name().as_ref() == "sst" => {
+                let count = element.try_get_attribute("uniqueCount").ok()??;
+                // More digits than a number holds are more than fit.
+                return Some(count.value.trim().parse().unwrap_or(u64::MAX));
+            }
+            Ok(Event::Eof) | Err(_) => return None,
+            Ok(_) => {}
+        }
+    }
 }
 
 fn is_closed(mut reader: XmlReader<impl std::io::BufRead>) -> bool {
