@@ -188,9 +188,11 @@ async fn parse(settings: &Settings, file: &Path, r#type: DocumentType, text: boo
 }
 
 async fn user(settings: Settings, command: UserCommand) -> Result<(), FatalError> {
-    let runtime = match Runtime::start(settings.clone(), ProcessRole::Whole).await {
-        // Beside the running service.
-        Err(RuntimeStartError::InUse(_)) => Runtime::start(settings, ProcessRole::Command).await,
+    let runtime = match Runtime::start(settings.clone(), ProcessRole::Command).await {
+        // The first account may be there before the service is started for the first time.
+        Err(RuntimeStartError::Nothing(_)) if matches!(command, UserCommand::Add { .. }) => {
+            Runtime::start(settings, ProcessRole::Whole).await
+        }
         end => end,
     }?;
     let accounts = lectern_api::accounts(&runtime);

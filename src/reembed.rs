@@ -25,7 +25,7 @@ pub(crate) async fn run(settings: Settings) -> Result<(), FatalError> {
     let shutdown = Shutdown::new();
     shutdown.listen()?;
     let alone = matches!(settings.database, DatabaseLocation::Sqlite(_));
-    let runtime = Runtime::start(settings, ProcessRole::Whole).await?;
+    let runtime = Runtime::start(settings, ProcessRole::ExclusiveCommand).await?;
     let opened = tokio::select! {
         opened = runtime.models.open(&runtime.clock) => opened?,
         () = shutdown.soft().cancelled() => return Ok(()),

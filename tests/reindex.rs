@@ -9,6 +9,7 @@ use crate::{
     ingestion::chunks,
     support::{
         client::{Client, id},
+        command::lectern,
         in_both_modes,
         qdrant::QdrantServer,
         service::{Mode, Service},
@@ -37,6 +38,16 @@ fn reindex(setup: &Setup) -> String {
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{log}");
     log
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_for_an_installation_make_none() {
+    for arguments in [&["reindex"][..], &["reembed"], &["user", "admin", "ada@example.com"]] {
+        let setup = Service::in_mode(Mode::Embedded);
+        let ran = lectern(&setup, arguments);
+        assert!(!ran.status.success() && ran.log.contains("there is no database"), "{ran:#?}");
+        assert!(!setup.data_dir().join("lectern.db").exists(), "{arguments:?}");
+    }
 }
 
 /// The document, when it is answered from another generation than `before`.

@@ -1,6 +1,9 @@
 //! The relational store, and the disk under it.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use bytesize::ByteSize;
 use lectern_db::{
@@ -10,6 +13,10 @@ use lectern_db::{
 use lectern_shared::{
     blobs::BlobLocation,
     config::{DatabaseLocation, Settings},
+};
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
 };
 
 use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity};
@@ -28,6 +35,12 @@ pub(super) async fn open(
     report: &mut DoctorReport,
 ) -> Option<Db> {
     room(settings, report);
+    if let DatabaseLocation::Sqlite(file) = &settings.database
+        && let Err(finding) = check_rights(file)
+    {
+        report.add(finding);
+        return None;
+    }
     let kind = match &settings.database {
         DatabaseLocation::Sqlite(file) if !file.exists() => {
             let what = format!("there is no database at {}", file.display());
@@ -66,6 +79,33 @@ pub(super) async fn open(
     }
     db.close().await;
     None
+}
+
+/// Whether this account may work with a SQLite file and what SQLite keeps beside it. Looked at before the file is opened, since opening
+/// one that may only be read leaves more such files.
+fn check_rights(file: &Path) -> Result<(), DoctorFinding> {
+    let refused = |path: &Path, failure: Errno| {
+        error("not_writable", format!("{} cannot be read and written by this account: {failure}", path.display()))
+            .todo("run this as the account of the service, or give that account the data directory and all in it (`chown`, `chmod -R u+rwX`)")
+    };
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let beside = |ending: &str| {
+        let mut path = file.as_os_str().to_owned();
+        path.push(ending);
+        PathBuf::from(path)
+    };
+    match access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
+        // That there is none is said elsewhere.
+        Err(Errno::NOENT) => return Ok(()),
+        looked => looked.map_err(|failure| refused(folder, failure))?,
+    }
+    for path in [file.to_owned(), beside("-wal"), beside("-shm")] {
+        match access(&path, Access::READ_OK | Access::WRITE_OK) {
+            Err(Errno::NOENT) => {}
+            looked => looked.map_err(|failure| refused(&path, failure))?,
+        }
+    }
+    Ok(())
 }
 
 fn error(code: &'static str, what: impl Into<String>) -> DoctorFinding {

@@ -75,7 +75,10 @@ async fn a_password_set_from_the_shell_ends_earlier_sign_ins(mode: Mode) {
     shell.service.restart().await;
     assert_eq!(ada.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
     assert_eq!(sign_in(&shell.service, "ada@example.com", PASSWORD).await.0, StatusCode::UNAUTHORIZED);
-    shell.service.client().sign_in("ada@example.com", NEW).await;
+    let again = shell.service.client().sign_in("ada@example.com", NEW).await;
+    let log = again.read(&format!("/workspaces/{}/audit", text(&again.user()["id"]))).await;
+    let actions = log.as_array().expect("a list").iter().map(|line| text(&line["action"]));
+    assert!(actions.clone().any(|action| action == "password_changed"), "{log:#}");
     ada.with_token(text(&token["token"])).read("/users/me").await;
     grace.read("/users/me").await;
 }

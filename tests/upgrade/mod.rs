@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 
 use crate::support::{
     client::{Client, PASSWORD, id, send},
-    command::{doctor, download, finding, meddle},
+    command::{doctor, download, finding, lectern, meddle},
     db::Database,
     service::{Mode, Service},
     setup::Setup,
@@ -187,6 +187,20 @@ async fn a_migration_that_was_released_is_never_edited() {
             dump.name
         );
     }
+}
+
+/// There is no way back from a migration but a backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_and_starts_that_are_refused_leave_the_schema_as_it_is() {
+    let dump = dumps("sqlite").swap_remove(0);
+    let (setup, _) = installed(Mode::Embedded, &dump).await;
+    let ran = lectern(&setup, &["user", "admin", fill::EMAIL]);
+    assert!(!ran.status.success() && ran.log.contains("lectern migrate"), "{ran:#?}");
+    let setup = setup.env("LECTERN_SECRET_KEY", "another key than that of the dumps");
+    let ran = lectern(&setup, &["migrate"]);
+    assert!(!ran.status.success() && ran.log.contains("LECTERN_SECRET_KEY"), "{ran:#?}");
+    let (_, report) = doctor(&setup, &[]);
+    assert!(finding(&report, "schema_older").is_some(), "{report:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

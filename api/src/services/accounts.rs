@@ -22,6 +22,7 @@ use super::{
     actor::{Actor, RequestOrigin},
     audit::AuditService,
     sign_in::{PasswordHashPool, SignInService, SignedInUser},
+    workspaces::operator::operator,
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
@@ -322,6 +323,8 @@ impl AccountService {
             let hash = self.passwords.turn(SHELL).await?.hash(password).await?;
             let mut tx = self.db.begin().await?;
             db::accounts::update(&mut tx, user.id, None, Some(&hash), self.clock.now()).await?;
+            let shell = operator(user.id.into());
+            self.audit.note(&mut tx, &shell, AuditAction::PasswordChanged, "user", user.id).await?;
             tx.commit().await?;
             Ok::<_, ApiError>(user.id)
         };
@@ -338,6 +341,8 @@ impl AccountService {
             let user = found.ok_or_else(unknown)?.user;
             let mut tx = self.db.begin().await?;
             db::accounts::set_admin(&mut tx, user.id, admin).await?.ok_or_else(unknown)?;
+            let shell = operator(user.id.into());
+            self.audit.note(&mut tx, &shell, AuditAction::RoleChanged, "user", user.id).await?;
             tx.commit().await?;
             Ok::<_, ApiError>(user.id)
         };

@@ -121,8 +121,16 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
                 })
                 .after_release(|_, about| Box::pin(async move { Ok(silence::may_return(&about)) }));
             let probes = pool.clone().max_connections(POSTGRES_PROBES).connect_lazy_with(options.clone());
-            let pool = pool.max_connections(POSTGRES_CONNECTIONS - POSTGRES_PROBES).connect_with(options);
-            Ok(Db::Postgres { pool: pool.await?, probes })
+            let pool = pool.max_connections(POSTGRES_CONNECTIONS - POSTGRES_PROBES);
+            let pool = match pool.connect_with(options.clone()).await {
+                // The pool tries until its time is over, and does not say why it had to.
+                Err(late @ sqlx::Error::PoolTimedOut) => {
+                    let tried = tokio::time::timeout(ACQUIRE, options.connect()).await;
+                    return Err(tried.ok().and_then(std::result::Result::err).unwrap_or(late).into());
+                }
+                opened => opened?,
+            };
+            Ok(Db::Postgres { pool, probes })
         }
         DatabaseLocation::Sqlite(path) => {
             let options = SqliteConnectOptions::new()

@@ -45,8 +45,23 @@ pub struct DiskReserve {
     size: AtomicU64,
     /// Whether there may be no room: the last transaction broke off, or the reserve is in use.
     doubtful: AtomicBool,
-    /// When it was last found that there is none. Held while it is looked, so that one looks and the others wait.
-    none_at: Mutex<Option<Instant>>,
+    /// What was last found when there is none. Held while it is looked, so that one looks and the others wait.
+    lacking: Mutex<Option<LackOfRoom>>,
+}
+
+/// Nothing could be written.
+#[derive(Clone, Copy, Debug)]
+struct LackOfRoom {
+    at: Instant,
+    why: io::ErrorKind,
+}
+
+impl LackOfRoom {
+    /// Whether it is for want of room, which deletions mend, and not of a right, say.
+    fn is_full(self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull, WriteZero};
+        matches!(self.why, StorageFull | QuotaExceeded | FileTooLarge | WriteZero)
+    }
 }
 
 impl DiskReserve {
@@ -56,7 +71,7 @@ impl DiskReserve {
             kept: AtomicBool::new(false),
             size: AtomicU64::new(RESERVED[0]),
             doubtful: AtomicBool::new(false),
-            none_at: Mutex::new(None),
+            lacking: Mutex::new(None),
         }
     }
 
@@ -109,33 +124,38 @@ impl DiskReserve {
     /// Looks whether there is room besides a reserve of one of these sizes, the first that is possible; not if that was done in
     /// the last `pause`.
     async fn look(&self, sizes: Vec<u64>, pause: Duration) -> Result<()> {
-        let mut none_at = self.none_at.lock().await;
+        let mut lacking = self.lacking.lock().await;
         if !self.is_doubtful() {
             return Ok(());
         }
-        if none_at.is_none_or(|at| at.elapsed() >= pause) {
+        if lacking.is_none_or(|lack| lack.at.elapsed() >= pause) {
             let (folder, kept) = (self.folder.clone(), self.kept.load(Ordering::Acquire));
             match blocking(move || try_room(&folder, if kept { &sizes } else { &[] })).await {
                 Ok(size) => {
                     self.size.store(size.unwrap_or(RESERVED[0]), Ordering::Release);
-                    if none_at.take().is_some() {
-                        tracing::info!("there is room on the disk again");
+                    if lacking.take().is_some() {
+                        tracing::info!("the disk can be written again");
                     }
                     self.doubtful.store(false, Ordering::Release);
                     return Ok(());
                 }
                 Err(error) => {
-                    if none_at.is_none() {
-                        tracing::error!(
-                            %error, folder = %self.folder.display(),
-                            "the disk is full: only what frees room is written until there is some"
-                        );
+                    let found = LackOfRoom { at: Instant::now(), why: error.kind() };
+                    if lacking.replace(found).is_none() {
+                        let folder = self.folder.display();
+                        if found.is_full() {
+                            tracing::error!(%error, %folder, "the disk is full: only what frees room is written until there is some");
+                        } else {
+                            tracing::error!(%error, %folder, "nothing can be written to the data directory");
+                        }
                     }
-                    *none_at = Some(Instant::now());
                 }
             }
         }
-        Err(DbError::Full(format!("there is no room in {}", self.folder.display())))
+        Err(match *lacking {
+            Some(lack) if !lack.is_full() => DbError::Failed(sqlx::Error::Io(lack.why.into())),
+            Some(_) | None => DbError::Full(format!("there is no room in {}", self.folder.display())),
+        })
     }
 
     /// Makes room for what must be written on a full disk too: gives the reserve back if there is no other.
@@ -143,7 +163,7 @@ impl DiskReserve {
         if !self.kept.load(Ordering::Acquire) {
             return;
         }
-        let _one_at_a_time = self.none_at.lock().await;
+        let _one_at_a_time = self.lacking.lock().await;
         let (folder, doubtful) = (self.folder.clone(), self.is_doubtful());
         let is_full = blocking(move || {
             if !folder.join(RESERVE).exists() {

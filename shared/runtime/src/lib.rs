@@ -56,6 +56,8 @@ pub enum ProcessRole {
     /// A command of the operator's on an installation that is there already, whose service may be running meanwhile: it changes
     /// no schema and makes nothing new.
     Command,
+    /// A command like that which needs a SQLite file for itself, because it does the service's work.
+    ExclusiveCommand,
 }
 
 /// Everything that both sides of the service share. Cheap to clone.
@@ -112,7 +114,8 @@ impl Runtime {
     /// Makes the index that is set the one of this installation, and queues every searchable document to be indexed in it from
     /// its stored passages; how many there are. The service does that when it runs the next time, and must not run now.
     pub async fn reindex(settings: Settings) -> Result<u64, RuntimeStartError> {
-        let runtime = Box::pin(Self::open(settings, ProcessRole::Whole, IndexOpenMode::Anew)).await?;
+        let role = ProcessRole::ExclusiveCommand;
+        let runtime = Box::pin(Self::open(settings, role, IndexOpenMode::Anew)).await?;
         let mut tx = runtime.db.begin().await?;
         singletons::set(&mut tx, INDEX, index_name(&runtime.settings)).await?;
         let queued = db::jobs::enqueue_again(&mut tx, ReindexTarget::All, runtime.jobs.now()).await?;
@@ -130,14 +133,21 @@ impl Runtime {
         lectern_shared::tls::install();
         let database = || db::connect(&settings.database);
         let db = retry_while_away("the database", database, DbError::is_connection_failure).await?;
-        if role == ProcessRole::Whole {
+        if matches!(role, ProcessRole::Whole | ProcessRole::ExclusiveCommand) {
             db.keep_reserve().await;
         }
-        match role {
-            ProcessRole::Whole | ProcessRole::Part => db::migrate::run(&db).await?,
-            ProcessRole::Command if db::migrate::standing(&db).await? == SchemaStatus::Current => {}
-            ProcessRole::Command => return Err(RuntimeStartError::OtherSchema),
-        }
+        let may_migrate = matches!(role, ProcessRole::Whole | ProcessRole::Part);
+        let is_behind = match db::migrate::standing(&db).await? {
+            SchemaStatus::Current => false,
+            SchemaStatus::Newer(version) => return Err(RuntimeStartError::NewerSchema(version)),
+            SchemaStatus::Empty if may_migrate => {
+                db::migrate::run(&db).await?;
+                false
+            }
+            SchemaStatus::Empty => return Err(RuntimeStartError::Nothing(place_of(&settings.database))),
+            SchemaStatus::Older(_) | SchemaStatus::Altered(_) if may_migrate => true,
+            SchemaStatus::Older(_) | SchemaStatus::Altered(_) => return Err(RuntimeStartError::OtherSchema),
+        };
         let keyring = Arc::new(open_keyring(&settings, &db).await?);
         let instance = instance_id(&db).await?;
         let blobs = BlobStore::open(&settings.blobs).await?;
@@ -146,6 +156,10 @@ impl Runtime {
             matches!(error, RuntimeStartError::Blobs(BlobError::Unavailable { .. }))
         };
         retry_while_away("the blob store", take, away).await?;
+        // Only now that the key and the blobs are known to be of this installation: there is no way back.
+        if is_behind {
+            db::migrate::run(&db).await?;
+        }
         let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
         if let Some(redis) = &redis
             && let Err(error) = redis.ping().await
@@ -232,6 +246,15 @@ impl Runtime {
     }
 }
 
+/// Where a store is, for the operator.
+fn place_of(database: &DatabaseLocation) -> String {
+    match database {
+        DatabaseLocation::Sqlite(file) => file.display().to_string(),
+        // The URL may hold a password.
+        DatabaseLocation::Postgres(_) => "the place that DATABASE_URL names".to_owned(),
+    }
+}
+
 /// Locks the data directory where the store is in it, and closes it to others. None where it is not, or where a command works beside
 /// the service.
 fn lock_data_dir(settings: &Settings, role: ProcessRole) -> Result<Option<Arc<File>>, RuntimeStartError> {
@@ -242,14 +265,20 @@ fn lock_data_dir(settings: &Settings, role: ProcessRole) -> Result<Option<Arc<Fi
             data_dir::close_to_others(&settings.data_dir)?;
             Some(Arc::new(lock))
         }
-        (DatabaseLocation::Sqlite(file), ProcessRole::Command) => {
-            if !file.exists() {
-                return Err(RuntimeStartError::Nothing(file.display().to_string()));
+        (DatabaseLocation::Sqlite(file), ProcessRole::Command | ProcessRole::ExclusiveCommand) => {
+            let fail = |source| RuntimeStartError::DataDir { path: file.display().to_string(), source };
+            if !file.try_exists().map_err(fail)? {
+                return Err(RuntimeStartError::Nothing(place_of(&settings.database)));
             }
             match data_dir::lock(&settings.data_dir) {
-                Ok(lock) => Some(Arc::new(lock)),
+                Ok(lock) => {
+                    if role == ProcessRole::ExclusiveCommand {
+                        data_dir::close_to_others(&settings.data_dir)?;
+                    }
+                    Some(Arc::new(lock))
+                }
                 // The service runs. SQLite lets another process write beside it.
-                Err(RuntimeStartError::InUse(_)) => None,
+                Err(RuntimeStartError::InUse(_)) if role == ProcessRole::Command => None,
                 Err(error) => return Err(error),
             }
         }
@@ -347,15 +376,13 @@ async fn open_keyring(settings: &Settings, db: &Db) -> Result<Keyring, RuntimeSt
         (Some(secret), _) => secret.clone(),
         (None, DatabaseLocation::Postgres(_)) => return Err(RuntimeStartError::SecretMissing),
         (None, DatabaseLocation::Sqlite(_)) => {
-            let fail =
-                |source| RuntimeStartError::DataDir { path: settings.data_dir.display().to_string(), source };
+            let file = secret_file(&settings.data_dir).display().to_string();
+            let fail = |source| RuntimeStartError::DataDir { path: file.clone(), source };
             match stored_secret(&settings.data_dir).map_err(fail)? {
                 Some(secret) => secret,
                 // A fresh key would only hide what is wrong.
                 None if singletons::get(db, CANARY).await?.is_some() => {
-                    return Err(RuntimeStartError::SecretLost(
-                        secret_file(&settings.data_dir).display().to_string(),
-                    ));
+                    return Err(RuntimeStartError::SecretLost(file));
                 }
                 None => fresh_secret(&settings.data_dir).map_err(fail)?,
             }

@@ -56,6 +56,10 @@ pub fn run<F: Future<Output = Result<(), FatalError>>>(
     match start(config, work) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            // What fails before logging is set up must be seen all the same.
+            if let Ok(telemetry) = telemetry::init("info", LogFormat::Text, None) {
+                telemetry.finish();
+            }
             tracing::error!("{failure}");
             ExitCode::FAILURE
         }
@@ -66,15 +70,10 @@ fn start<F: Future<Output = Result<(), FatalError>>>(
     config: Option<&Path>,
     work: impl FnOnce(Settings) -> F,
 ) -> Result<(), FatalError> {
-    let (source, settings) = match load(config) {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            // Logging is not set up yet; the message must be seen all the same.
-            telemetry::init("info", LogFormat::Text, None)?.finish();
-            return Err(error.into());
-        }
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let (source, settings) = load(config)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| format!("the program cannot get what it needs of the system: {error}"))?;
     let telemetry = {
         let _inside = runtime.enter();
         telemetry::init(&settings.log, settings.log_format, Some(&settings.tracing))?

@@ -10,9 +10,9 @@ use lectern_shared::{blobs::BlobError, egress::EgressError, redis::RedisError, s
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeStartError {
     /// The data directory cannot be used.
-    #[error("the data directory {path} cannot be used: {source}")]
+    #[error("the data directory cannot be used: {path}: {source}")]
     DataDir {
-        /// The directory.
+        /// The directory, or what in it cannot be used.
         path: String,
         /// Why.
         source: io::Error,
@@ -40,6 +40,11 @@ pub enum RuntimeStartError {
         "the database's schema is not this program's: use the program of the version that runs, or bring the schema up to date with `lectern migrate`"
     )]
     OtherSchema,
+    /// The schema is of a later version.
+    #[error(
+        "the database's schema is version {0}, which a newer program made: use that program; to go back to this one, restore a backup of its time"
+    )]
+    NewerSchema(i64),
     /// Without the secret nothing that is encrypted could be read.
     #[error("LECTERN_SECRET_KEY must be set when DATABASE_URL is, so that every process has the same key")]
     SecretMissing,

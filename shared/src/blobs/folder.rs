@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
+use rustix::fs::{Access, access};
 use tokio::{
     fs::{self, File},
     io::AsyncWriteExt,
@@ -37,6 +38,15 @@ impl BlobFolder {
 
     pub(super) fn place(&self) -> String {
         self.root.display().to_string()
+    }
+
+    /// Fails when nothing can be stored for want of a right.
+    pub(super) async fn check_rights(&self) -> Result<(), BlobError> {
+        let folders = [self.root.clone(), self.root.join(INCOMING)];
+        let rights = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+        let looked =
+            tokio::task::spawn_blocking(move || folders.iter().try_for_each(|folder| access(folder, rights)));
+        Ok(looked.await.map_err(io::Error::other)?.map_err(io::Error::from)?)
     }
 
     pub(super) async fn owner(&self) -> Result<Option<String>, BlobError> {

@@ -157,9 +157,13 @@ impl BlobStore {
         }
     }
 
-    /// Whether the store is there and still marked.
+    /// Whether the store is there and still marked, and, of a folder, whether it may be written.
     pub async fn ping(&self) -> Result<(), BlobError> {
-        self.owner().await?.map(drop).ok_or_else(|| self.unmarked())
+        self.owner().await?.ok_or_else(|| self.unmarked())?;
+        match &self.store {
+            BlobBackend::Folder(folder) => folder.check_rights().await,
+            BlobBackend::S3(_) => Ok(()),
+        }
     }
 
     /// Stores a stream of bytes as a blob of `document`, in memory that does not grow with it. When it fails, nothing is left

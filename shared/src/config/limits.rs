@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     ConfigError, SettingsSource,
-    parse::{at_least, duration, number, size},
+    parse::{at_least, at_most, duration, number, size},
 };
 
 /// The most that one request, caller or document takes.
@@ -58,7 +58,7 @@ impl ServiceLimits {
             parser_timeout: source.parse(
                 "LECTERN_PARSER_TIMEOUT",
                 "30s",
-                at_least(Duration::from_secs(1), duration),
+                at_least(Duration::from_secs(1), at_most(Duration::from_hours(24), duration)),
             )?,
             passages: source.parse("LECTERN_MAX_PASSAGES", "100000", number(1, 10_000_000))?,
             processor_time: source.parse(

@@ -133,7 +133,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "QDRANT_URL", "none: the index is in the database", "or `http://host:6334`, Qdrant's gRPC address";
     "QDRANT_API_KEY", "none", "Qdrant's key", secret;
     "LECTERN_QDRANT_TIMEOUT", "10s", "time for one request to Qdrant";
-    "LECTERN_BLOBS", "a folder in the data directory", "`file://` and an absolute path, or `s3://bucket/prefix`";
+    "LECTERN_BLOBS", "a folder in the data directory", "`file://` and an absolute path, or `s3://bucket/prefix`. A folder that several processes share has the files of all workspaces: make it for the service's account alone (`chmod 700`)";
     "AWS_ENDPOINT_URL", "Amazon's", "of an S3-compatible store: its address";
     "AWS_REGION", "us-east-1", "of the S3 bucket";
     "AWS_ACCESS_KEY_ID", "the instance's role", "of the S3 account";
@@ -194,7 +194,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_VIDEO_SITE", "https://www.youtube.com", "the site that captions of `VIDEO` documents come from";
     "LECTERN_VIDEO_CLIENT", "built in", "what the video site is told that its player is, `NAME/VERSION` such as `ANDROID/20.10.38`, when it refuses the built-in ones";
     "LECTERN_VIDEO_PROXY", "none", "`http://…` or `https://…` proxy for requests to the video site, as `http://user:password@host:port` when it asks for a password", secret;
-    "LECTERN_SOURCE_FOLDERS", "none", "folders (absolute paths, separated by commas) that sources of the type `folder` may read, with all below them: for whoever may edit documents in any workspace";
+    "LECTERN_SOURCE_FOLDERS", "none", "folders (absolute paths, separated by commas) that sources of the type `folder` may read, with all below them but what the service keeps there: for whoever may edit documents in any workspace";
     "LECTERN_SOURCE_RUNS", "8", "runs of sources at once in a worker, at most half of them of one workspace; most of their time they wait, so as not to burden a site";
     "LECTERN_SOURCE_PAUSE", "1s", "the least time between two requests of sources to one host; a site's robots.txt may ask for more";
     "LECTERN_SOURCE_ITEMS", "20000", "documents of one source, at most";
@@ -398,6 +398,7 @@ impl Settings {
             blobs: parse::blobs(source, &data_dir)?,
             embedding: EmbeddingSettings::load(source, &data_dir, cores)?,
             rerank: RerankSettings::load(source, &data_dir, cores)?,
+            sync: SyncSettings::load(source, &data_dir)?,
             data_dir,
             secret_key,
             secret_key_previous,
@@ -430,7 +431,6 @@ impl Settings {
             jobs: JobSettings::load(source, cores)?,
             egress_allow: source.parse("LECTERN_EGRESS_ALLOW", "", cidrs)?,
             mcp_servers: mcp::programs(source)?,
-            sync: SyncSettings::load(source)?,
             evaluation: EvaluationSettings::load(source)?,
             token: source.secret("LECTERN_TOKEN")?,
             video: VideoSettings {
@@ -447,7 +447,7 @@ impl Settings {
             predict: PredictSettings::load(source)?,
             metrics_token: source.secret("LECTERN_METRICS_TOKEN")?,
             tracing: TracingSettings::load(source)?,
-            log: source.get("LECTERN_LOG")?.unwrap_or_else(|| "info".to_owned()),
+            log: source.parse("LECTERN_LOG", "info", parse::log_filter)?,
             log_format: source.parse("LECTERN_LOG_FORMAT", "text", choice)?,
             provider_keys: source.provider_keys()?,
         })

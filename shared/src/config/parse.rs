@@ -10,6 +10,8 @@ use std::{
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use super::{ConfigError, OcrMode, OcrProgram, OcrSettings, SettingsSource};
@@ -69,6 +71,17 @@ pub(super) fn at_least<T: PartialOrd + std::fmt::Debug>(
     move |text| {
         let value = parse(text)?;
         if value < min { Err(format!("must be at least {min:?}")) } else { Ok(value) }
+    }
+}
+
+/// A value that must not be greater than `max`.
+pub(super) fn at_most<T: PartialOrd + std::fmt::Debug>(
+    max: T,
+    parse: impl Fn(&str) -> ParseResult<T>,
+) -> impl Fn(&str) -> ParseResult<T> {
+    move |text| {
+        let value = parse(text)?;
+        if value > max { Err(format!("must be at most {max:?}")) } else { Ok(value) }
     }
 }
 
@@ -228,12 +241,30 @@ pub(super) fn ocr(
     };
     let program = command.map_or(OcrProgram::Tesseract { is_required, languages }, OcrProgram::Command);
     let environment = source.passed_on(&["PATH", "HOME", "TESSDATA_PREFIX", "OMP_THREAD_LIMIT"]);
-    let mut hidden = vec![data_dir.to_owned()];
-    if let BlobLocation::Folder(folder) = blobs(source, data_dir)? {
-        hidden.push(folder);
-    }
-    hidden.extend(source.files());
+    let hidden = own_files(source, data_dir)?;
     Ok(Some(OcrSettings { program, timeout, environment, hidden, network, memory_bytes }))
+}
+
+/// Where the service keeps what nobody else may read: its folders, and the files that its settings come from.
+pub(super) fn own_files(source: &SettingsSource, data_dir: &Path) -> Result<Vec<PathBuf>, ConfigError> {
+    let mut own = vec![data_dir.to_owned()];
+    if let BlobLocation::Folder(folder) = blobs(source, data_dir)? {
+        own.push(folder);
+    }
+    own.extend(source.files());
+    Ok(own)
+}
+
+/// A filter of log lines. One without any level is a level that is misspelt: it would be read as the name of what alone is logged.
+pub(super) fn log_filter(text: &str) -> ParseResult<String> {
+    const FORM: &str =
+        "must be error, warn, info, debug, trace or off, or a filter such as lectern=debug,sqlx=warn";
+    EnvFilter::try_new(text).map_err(|error| format!("{FORM} ({error})"))?;
+    let has_level = |directive: &str| {
+        let level = directive.rsplit_once('=').map_or(directive, |(_, level)| level);
+        level.trim().parse::<LevelFilter>().is_ok()
+    };
+    if text.split(',').any(has_level) { Ok(text.to_owned()) } else { Err(FORM.to_owned()) }
 }
 
 /// `eng+deu`: names of tesseract's models.

@@ -26,10 +26,12 @@ pub struct RequestRate {
 }
 
 impl RequestRate {
-    /// So many requests a minute, at least one, of which a tenth may come at once.
+    /// So many requests a minute, at least one, all of which may come at once after a minute's rest: who is promised five a minute
+    /// does not wait between them.
     pub fn per_minute(requests: u32) -> Self {
-        let interval = Duration::from_mins(1) / requests.max(1);
-        Self { interval: interval.max(Duration::from_micros(100)), burst: (requests / 10).max(1) }
+        let requests = requests.max(1);
+        let interval = Duration::from_mins(1) / requests;
+        Self { interval: interval.max(Duration::from_micros(100)), burst: requests }
     }
 }
 
@@ -120,6 +122,27 @@ mod tests {
         assert_eq!(rate("10000/s").interval, Duration::from_micros(100));
         assert_eq!(rate("36000000/h").burst, LARGEST_BURST);
         assert_eq!(parse_rate("off"), Ok(None));
+    }
+
+    #[test]
+    fn a_minutes_requests_may_come_at_once_and_are_earned_back_in_a_minute() {
+        let now = Timestamp::from_micros(1_800_000_000_000_000);
+        for requests in [1, 5, 60, 90_000, u32::MAX] {
+            let rate = RequestRate::per_minute(requests);
+            assert_eq!(rate.burst, requests);
+            assert!(rate.interval >= Duration::from_micros(100), "{requests}");
+        }
+        let rate = RequestRate::per_minute(5);
+        let mut moment = now;
+        for _ in 0..5 {
+            let (next, wait) = rate.next(moment, now);
+            assert_eq!(wait, Duration::ZERO);
+            moment = next;
+        }
+        let seconds = Duration::from_secs;
+        assert_eq!(rate.next(moment, now).1, seconds(12));
+        assert_eq!(rate.next(moment, now.plus(seconds(12))).1, Duration::ZERO);
+        assert_eq!(rate.span_micros(), 60_000_000);
     }
 
     #[test]

@@ -52,6 +52,9 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         ("LECTERN_SOURCE_FOLDERS", "/srv/a,documents", "/srv/documents"),
         ("LECTERN_SOURCE_FOLDERS", "/srv/../etc", "/srv/documents"),
         ("LECTERN_SOURCE_RUNS", "0", "between 1"),
+        ("LECTERN_LOG", "verbose", "warn, info"),
+        ("LECTERN_LOG", "foo=bar=baz", "lectern=debug"),
+        ("LECTERN_PARSER_TIMEOUT", "99999999999999d", "at most"),
         ("LECTERN_VIDEO_CLIENT", "ANDROID", "ANDROID/20.10.38"),
         ("LECTERN_VIDEO_CLIENT", "ANDROID/20 10", "ANDROID/20.10.38"),
     ] {

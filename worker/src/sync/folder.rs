@@ -1,6 +1,7 @@
 //! The files of a folder that the operator has opened. Links are not followed, so that nothing leads out of it.
 
 use std::{
+    collections::HashSet,
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Component, Path, PathBuf},
@@ -47,7 +48,7 @@ pub(super) async fn read(
     let (filter, most) = (config.filter.clone(), config.max_documents.min(settings.items) as usize);
     let listed = tokio::task::spawn_blocking(move || {
         let root = opened(&settings, &wanted)?;
-        let files = list(&root, &filter, most)
+        let files = list(&root, &HiddenPlaces::of(&settings), &filter, most)
             .map_err(|error| RunFailure::stop(format!("The folder cannot be read: {}", error.kind())))?;
         Ok::<_, RunFailure>((root, files))
     });
@@ -110,7 +111,21 @@ async fn look_at(
     recorder.found(known, item).await
 }
 
-/// The folder as it really is, if it is within one that the operator has opened.
+/// Folders and files that no source reads, by device and inode: so by whatever path or mount they are come upon.
+struct HiddenPlaces(HashSet<(u64, u64)>);
+
+impl HiddenPlaces {
+    fn of(settings: &SyncSettings) -> Self {
+        let places = settings.hidden.iter().filter_map(|path| fs::metadata(path).ok());
+        Self(places.map(|place| (place.dev(), place.ino())).collect())
+    }
+
+    fn has(&self, metadata: &fs::Metadata) -> bool {
+        self.0.contains(&(metadata.dev(), metadata.ino()))
+    }
+}
+
+/// The folder as it really is, if it is within one that the operator has opened, and not within what is hidden.
 fn opened(settings: &SyncSettings, wanted: &str) -> Result<PathBuf, RunFailure> {
     let missing = |_| RunFailure::stop("There is no such folder where the worker runs");
     let wanted = fs::canonicalize(wanted).map_err(missing)?;
@@ -119,11 +134,18 @@ fn opened(settings: &SyncSettings, wanted: &str) -> Result<PathBuf, RunFailure> 
         .iter()
         .filter_map(|folder| fs::canonicalize(folder).ok())
         .any(|folder| wanted.starts_with(folder));
-    if is_open { Ok(wanted) } else { Err(RunFailure::stop("The operator has not opened this folder")) }
+    let hidden = HiddenPlaces::of(settings);
+    let is_hidden =
+        wanted.ancestors().any(|folder| fs::metadata(folder).is_ok_and(|metadata| hidden.has(&metadata)));
+    if is_open && !is_hidden {
+        Ok(wanted)
+    } else {
+        Err(RunFailure::stop("The operator has not opened this folder"))
+    }
 }
 
-/// The files of a folder and those below it that pass a filter, in the order of their paths.
-fn list(root: &Path, filter: &PathFilter, most: usize) -> io::Result<FolderListing> {
+/// The files of a folder and those below it that pass a filter and are not hidden, in the order of their paths.
+fn list(root: &Path, hidden: &HiddenPlaces, filter: &PathFilter, most: usize) -> io::Result<FolderListing> {
     let mut listing = FolderListing { files: Vec::new(), is_complete: true };
     let mut folders = vec![(root.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
@@ -136,6 +158,9 @@ fn list(root: &Path, filter: &PathFilter, most: usize) -> io::Result<FolderListi
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
+            if hidden.has(&metadata) {
+                continue;
+            }
             let path = entry.path();
             if metadata.is_dir() && depth < DEEPEST {
                 folders.push((path, depth + 1));
@@ -181,6 +206,29 @@ mod tests {
 
     use super::*;
 
+    fn settings(folder: &Path, hidden: Vec<PathBuf>) -> SyncSettings {
+        SyncSettings { folders: vec![folder.to_owned()], hidden, runs: 1, pause: Duration::ZERO, items: 10 }
+    }
+
+    #[test]
+    fn what_the_service_keeps_is_not_read_in_a_folder_that_has_it() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        fs::create_dir_all(data.join("blobs")).unwrap();
+        for file in ["data/secret.key", "data/blobs/one.txt", "lectern.toml", "open.txt"] {
+            fs::write(root.path().join(file), file).unwrap();
+        }
+        let config = root.path().join("lectern.toml");
+        fs::hard_link(&config, root.path().join("linked.toml")).unwrap();
+        let settings = settings(root.path(), vec![data.clone(), config]);
+        let hidden = HiddenPlaces::of(&settings);
+        let listing = list(root.path(), &hidden, &PathFilter::default(), 10).unwrap();
+        let paths: Vec<_> = listing.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["open.txt"]);
+        let is_open = |path: &Path| opened(&settings, path.to_str().unwrap()).is_ok();
+        assert!(is_open(root.path()) && !is_open(&data) && !is_open(&data.join("blobs")));
+    }
+
     #[test]
     fn nothing_leads_out_of_a_folder() {
         let outside = tempfile::tempdir().unwrap();
@@ -191,7 +239,8 @@ mod tests {
         symlink(outside.path(), root.path().join("link")).unwrap();
         symlink(outside.path().join("secret.txt"), root.path().join("secret.txt")).unwrap();
 
-        let listing = list(root.path(), &PathFilter::default(), 10).unwrap();
+        let nothing = HiddenPlaces(HashSet::new());
+        let listing = list(root.path(), &nothing, &PathFilter::default(), 10).unwrap();
         let paths: Vec<_> = listing.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!((paths, listing.is_complete), (vec!["a/one.txt"], true));
         let mut text = String::new();
@@ -207,8 +256,7 @@ mod tests {
         let (open, shut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir(open.path().join("docs")).unwrap();
         symlink(shut.path(), open.path().join("link")).unwrap();
-        let settings =
-            SyncSettings { folders: vec![open.path().to_owned()], runs: 1, pause: Duration::ZERO, items: 10 };
+        let settings = settings(open.path(), Vec::new());
         let is_open = |path: &Path| opened(&settings, path.to_str().unwrap()).is_ok();
         assert!(is_open(open.path()) && is_open(&open.path().join("docs")));
         assert!(!is_open(shut.path()) && !is_open(&open.path().join("link")));
@@ -222,7 +270,8 @@ mod tests {
             fs::write(root.path().join(name), name).unwrap();
         }
         let count = |most| {
-            let listing = list(root.path(), &PathFilter::default(), most).unwrap();
+            let nothing = HiddenPlaces(HashSet::new());
+            let listing = list(root.path(), &nothing, &PathFilter::default(), most).unwrap();
             (listing.files.len(), listing.is_complete)
         };
         assert_eq!((count(2), count(3)), ((2, false), (3, true)));

@@ -84,7 +84,7 @@ pub struct WorkspaceOperator {
 }
 
 /// The operator, in a workspace.
-fn operator(workspace: WorkspaceId) -> Actor {
+pub(crate) fn operator(workspace: WorkspaceId) -> Actor {
     Actor::new(Uuid::nil().into(), workspace, Role::Owner, WorkspaceQuotas::default(), None)
 }
 
