@@ -109,8 +109,8 @@ impl FileFormat {
             ),
             Self::Binary => Err(
                 "The file is none that can be read: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
-                 (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT and EPUB; captions (VTT, SRT, SBV, TTML). Convert it to one of \
-                 these.",
+                 (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT, ODP and EPUB; captions (VTT, SRT, SBV, TTML). Convert it to \
+                 one of these.",
             ),
         }
     }

@@ -230,3 +230,11 @@ fn the_media_type_that_a_format_is_given_leads_back_to_it() {
         assert_eq!(of(head.as_bytes(), name, media_type), format, "{head} {name} {content_type}");
     }
 }
+
+#[test]
+fn whoever_sends_what_cannot_be_read_is_told_what_can() {
+    let refusal = FileIdentity::of(b"a\0b", Some("a.bin"), None, None).unwrap_err();
+    for format in ["PDF", "CSV", "XLSX", "ODS", "DOCX", "PPTX", "ODT", "ODP", "EPUB", "VTT"] {
+        assert!(refusal.contains(format), "{format}: {refusal}");
+    }
+}

@@ -74,10 +74,10 @@ pub enum EgressError {
         /// The number that would have been followed.
         limit: usize,
     },
-    /// A redirect would have taken credentials or a request body where they do not belong.
+    /// A redirect leads to what cannot be requested, or would have taken credentials or a request body where they do not belong.
     #[error("a redirect was not followed: {reason}")]
     RefusedRedirect {
-        /// What it would have done.
+        /// Where it leads, or what it would have done.
         reason: &'static str,
     },
     /// The body's compression is damaged, cut short or of an unknown kind.
@@ -147,6 +147,11 @@ impl EgressError {
 
     pub(super) fn setup(error: &reqwest::Error) -> Self {
         Self::Setup { reason: chain(error) }
+    }
+
+    /// The same about where a redirect leads: whoever asked has not written that address and cannot correct it.
+    pub(super) fn of_redirect(self) -> Self {
+        if let Self::InvalidUrl { reason } = self { Self::RefusedRedirect { reason } } else { self }
     }
 
     /// Tells apart what can go wrong before the head of a response has arrived.

@@ -184,8 +184,8 @@ impl Egress {
     /// the same limits.
     ///
     /// Towards another origin (scheme, host, port) everything in [`EgressRequest::headers`] is dropped, for good: a redirect
-    /// back does not restore it. A redirect that would take a request body to another origin, or credentials from
-    /// `https` to `http`, is refused.
+    /// back does not restore it. A redirect that leads to what cannot be requested, or would take a request body to another
+    /// origin, or credentials from `https` to `http`, is refused.
     ///
     /// # Errors
     /// Any [`EgressError`] but [`EgressError::Decode`] and [`EgressError::Write`], which only reading brings.
@@ -196,8 +196,9 @@ impl Egress {
         let mut hop = RedirectHop::first(request);
         let mut redirects = 0;
         loop {
-            self.check_url(&hop.url)?;
-            let response = self.exchange(&hop, deadline, limits.idle_timeout).await?;
+            let told = |error: EgressError| if redirects == 0 { error } else { error.of_redirect() };
+            self.check_url(&hop.url).map_err(told)?;
+            let response = self.exchange(&hop, deadline, limits.idle_timeout).await.map_err(told)?;
             let next = if follow { hop.redirected(response.status(), response.headers())? } else { None };
             let Some(next) = next else {
                 return EgressResponse::new(response, hop.url, limits, deadline);

@@ -63,8 +63,8 @@ impl RedirectHop {
     /// The next hop, or none when the response is not a redirect.
     ///
     /// # Errors
-    /// [`EgressError::InvalidUrl`] for a target that is no URL, [`EgressError::RefusedRedirect`] for one that would
-    /// carry a body to another origin, or credentials from `https` to `http`.
+    /// [`EgressError::RefusedRedirect`] for a target that is no URL, or that would carry a body to another origin, or
+    /// credentials from `https` to `http`.
     pub(super) fn redirected(
         &self,
         status: StatusCode,
@@ -78,10 +78,9 @@ impl RedirectHop {
         };
         // Not ASCII in practice: many servers send UTF-8, which the URL parser escapes.
         let location = String::from_utf8_lossy(location.as_bytes());
-        let url = self
-            .url
-            .join(&location)
-            .map_err(|_| EgressError::InvalidUrl { reason: "it redirects to something that is not a URL" })?;
+        let url = self.url.join(&location).map_err(|_| EgressError::RefusedRedirect {
+            reason: "it leads to something that is not a URL",
+        })?;
 
         let mut next = Self { url, ..self.clone() };
         if becomes_get(status, &self.method) {
@@ -230,7 +229,15 @@ mod tests {
         assert!(redirect(&first, 304, "/y").unwrap().is_none());
         assert!(redirect(&first, 200, "/y").unwrap().is_none());
         assert!(first.redirected(StatusCode::FOUND, &HeaderMap::new()).unwrap().is_none());
-        assert!(matches!(redirect(&first, 302, "http://["), Err(EgressError::InvalidUrl { .. })));
+    }
+
+    #[test]
+    fn what_leads_to_no_url_is_refused() {
+        let first = hop(Method::GET, "https://a.example/x", &[], None);
+        for location in ["http://[", "http://", "https://a b/"] {
+            let refused = redirect(&first, 302, location);
+            assert!(matches!(refused, Err(EgressError::RefusedRedirect { .. })), "{location}");
+        }
     }
 
     #[test]

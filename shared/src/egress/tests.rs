@@ -191,11 +191,14 @@ async fn a_redirect_to_a_private_address_is_refused() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_scheme_is_refused() {
-    let (listener, base) = bind("127.0.0.1").await;
-    serve(listener, |_| redirect(302, "file:///etc/passwd"));
-    let error = egress("127.0.0.1").send(EgressRequest::get(url(&base), ROOMY)).await.unwrap_err();
-    assert_eq!(error.code(), "invalid_url");
+async fn a_redirect_to_what_cannot_be_requested_is_refused_as_one() {
+    for target in ["file:///etc/passwd", "ftp://example.com/", "http://", "http://ada:hunter2@127.0.0.1/"] {
+        let (listener, base) = bind("127.0.0.1").await;
+        serve(listener, move |_| redirect(302, target));
+        let error = egress("127.0.0.1").send(EgressRequest::get(url(&base), ROOMY)).await.unwrap_err();
+        assert_eq!(error.code(), "refused_redirect", "{target}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -262,7 +262,12 @@ impl<'a> PageClient<'a> {
 
     /// Notes that a server did not answer.
     fn unanswered(&mut self, error: &EgressError) -> Result<PageAnswer, RunFailure> {
-        if matches!(error, EgressError::TooLarge { .. } | EgressError::InvalidUrl { .. }) {
+        if matches!(
+            error,
+            EgressError::TooLarge { .. }
+                | EgressError::InvalidUrl { .. }
+                | EgressError::RefusedRedirect { .. }
+        ) {
             return Ok(PageAnswer::Failed(sentence(error)));
         }
         self.unanswered += 1;

@@ -16,6 +16,7 @@ use lectern_shared::{
     metrics::Metrics,
     model::{
         document::{Document, DocumentType, StoredFile},
+        job::JobState,
         page::PageInfo,
     },
     secrets::{hex, sha256},
@@ -203,7 +204,11 @@ impl PageService {
 /// Why a document that is stored has no pages.
 fn without_pages(document: &Document) -> &'static str {
     if document.search_index.is_none() {
-        "it was not read yet"
+        match document.ingestion.state {
+            JobState::Dead => "it could not be read; `ingestion.error` says why",
+            JobState::Cancelled => "it was stopped before it was read",
+            JobState::Queued | JobState::Running | JobState::Done => "it was not read yet",
+        }
     } else if document.r#type == DocumentType::Pdf {
         "it was read by an older version; ingest it again"
     } else {

@@ -1,16 +1,27 @@
 //! Documents as people look for them: by a part of the name, by state, type, collection and metadata, in the order that they like.
 
+use std::{cmp::Ordering, collections::BTreeSet};
+
 use lectern_shared::{
     ids::{CollectionId, DocumentId, WorkspaceId},
     model::{
+        Json,
         document::{Document, DocumentType},
         job::JobState,
     },
 };
+use serde_json::{Number, Value};
 use sqlx::QueryBuilder;
 
 use super::select_document;
 use crate::{Db, Result, on};
+
+/// Documents that are read at once to see whether their metadata is as it should be.
+const BATCH: u32 = 500;
+/// Letters of a name that are made small one by one: no more than an alphabet has, lest the statement become too deep for SQLite.
+const LETTERS: usize = 100;
+/// Whole numbers below this are written with all their digits and without an exponent, as floating-point numbers too.
+const PLAIN: u64 = 1_000_000_000_000_000;
 
 /// In which order documents are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,8 +46,67 @@ pub struct DocumentFilter {
     pub r#type: Option<DocumentType>,
     /// The collection that it is in.
     pub collection: Option<CollectionId>,
-    /// A value of its metadata: the key, and the value as text.
-    pub metadata: Option<(String, String)>,
+    /// A value that its metadata has.
+    pub metadata: Option<MetadataMatch>,
+}
+
+/// A key of a document's metadata, and the values of which its own has to be one; where that is an array, one of its items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataMatch {
+    /// The key, which is none of a value within another one.
+    pub key: String,
+    /// Strings are compared to the letter, numbers by what they are. Without any, no document passes.
+    pub values: Vec<Value>,
+}
+
+impl MetadataMatch {
+    /// What somebody types for a value: the string, and the number or boolean that is written like it.
+    #[must_use]
+    pub fn typed(key: &str, value: &str) -> Self {
+        let read = serde_json::from_str(value).ok();
+        let read = read.filter(|read: &Value| read.is_number() || read.is_boolean());
+        Self { key: key.to_owned(), values: std::iter::once(Value::from(value)).chain(read).collect() }
+    }
+
+    /// Whether a document passes.
+    fn is_met(&self, document: &Document) -> bool {
+        let is_one = |own: &Value| self.values.iter().any(|value| is_same(own, value));
+        match document.metadata.as_ref().and_then(|Json(metadata)| metadata.get(&self.key)) {
+            None => false,
+            Some(Value::Array(items)) => items.iter().any(is_one),
+            Some(own) => is_one(own),
+        }
+    }
+
+    /// What stands somewhere in the stored metadata of every document that passes: the key, and one of the values unless these are none
+    /// because there are several ways to write one.
+    fn traces(&self) -> (String, Option<Vec<String>>) {
+        let values = self.values.iter().map(|value| match value {
+            Value::Number(number) => digits(number),
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                Some(value.to_string())
+            }
+        });
+        (Value::from(self.key.as_str()).to_string(), values.collect())
+    }
+}
+
+/// Whether two values are the same to the letter, or numbers that are worth the same.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => match (one.as_i128(), other.as_i128()) {
+            // Large ones must not be rounded together.
+            (Some(one), Some(other)) => one == other,
+            _ => one.as_f64().partial_cmp(&other.as_f64()) == Some(Ordering::Equal),
+        },
+        _ => one == other,
+    }
+}
+
+/// The digits that stand in a whole number however it is written; none for numbers that may be written in several ways.
+fn digits(number: &Number) -> Option<String> {
+    let size = number.as_i64()?.unsigned_abs();
+    (size < PLAIN).then(|| size.to_string())
 }
 
 /// At most `limit` of a workspace's documents that pass a filter, those that come behind `after` in this order.
@@ -48,14 +118,45 @@ pub async fn browse(
     after: Option<DocumentId>,
     limit: u32,
 ) -> Result<Vec<Document>> {
+    let Some(wanted) = &filter.metadata else {
+        return candidates(db, workspace, filter, order, after, limit).await;
+    };
+    let (mut found, mut after) = (Vec::new(), after);
+    // The engines do not read JSON alike, and PostgreSQL does not read all that is stored, so it is read here.
+    loop {
+        let batch = candidates(db, workspace, filter, order, after, BATCH).await?;
+        let has_more = batch.len() == BATCH as usize;
+        after = batch.last().map(|document| document.id);
+        let room = (limit as usize).saturating_sub(found.len());
+        found.extend(batch.into_iter().filter(|document| wanted.is_met(document)).take(room));
+        if !has_more || found.len() >= limit as usize {
+            return Ok(found);
+        }
+    }
+}
+
+/// [`browse`], with documents that have the metadata only by the look of it.
+async fn candidates(
+    db: &Db,
+    workspace: WorkspaceId,
+    filter: &DocumentFilter,
+    order: DocumentOrder,
+    after: Option<DocumentId>,
+    limit: u32,
+) -> Result<Vec<Document>> {
     Ok(on!(db, |c| async {
         let mut query = QueryBuilder::new(select_document!("d.workspace_id = "));
         query.push_bind(workspace);
         if !filter.name.is_empty() {
-            query
-                .push(" AND LOWER(d.name) LIKE ")
-                .push_bind(contains(&filter.name.to_lowercase()))
-                .push(" ESCAPE '\\'");
+            // SQLite makes ASCII small, as PostgreSQL does in some locales; the rest of the letters that are looked for is done here.
+            let letters = large_letters(&filter.name);
+            query.push(" AND ").push("REPLACE(".repeat(letters.len())).push("LOWER(d.name)");
+            for (large, small) in letters {
+                query.push(", ").push_bind(large.to_string());
+                query.push(", ").push_bind(small.to_string()).push(")");
+            }
+            let name: String = filter.name.chars().flat_map(char::to_lowercase).collect();
+            query.push(" LIKE ").push_bind(contains(&name)).push(" ESCAPE '\\'");
         }
         if let Some(state) = filter.state {
             // As a word, which the databases know before they plan: their indexes are of single states.
@@ -76,11 +177,15 @@ pub async fn browse(
                 .push_bind(collection)
                 .push(")");
         }
-        if let Some((key, value)) = &filter.metadata {
-            let [as_text, before_more, at_end] = metadata_texts(key, value);
-            query.push(" AND (d.metadata LIKE ").push_bind(as_text).push(" ESCAPE '\\'");
-            query.push(" OR d.metadata LIKE ").push_bind(before_more).push(" ESCAPE '\\'");
-            query.push(" OR d.metadata LIKE ").push_bind(at_end).push(" ESCAPE '\\')");
+        if let Some((key, values)) = filter.metadata.as_ref().map(MetadataMatch::traces) {
+            query.push(" AND d.metadata LIKE ").push_bind(contains(&key)).push(" ESCAPE '\\'");
+            if let Some(values) = values {
+                query.push(" AND (1 = 0");
+                for value in values {
+                    query.push(" OR d.metadata LIKE ").push_bind(contains(&value)).push(" ESCAPE '\\'");
+                }
+                query.push(")");
+            }
         }
         match (order, after) {
             (_, None) => {}
@@ -145,10 +250,13 @@ fn contains(text: &str) -> String {
     pattern
 }
 
-/// How a value of the metadata can stand in its JSON: as a text; as a number or a word, with more behind it or not.
-fn metadata_texts(key: &str, value: &str) -> [String; 3] {
-    let key = serde_json::Value::from(key);
-    let text = serde_json::Value::from(value);
-    [format!("{key}:{text}"), format!("{key}:{value},"), format!("{key}:{value}}}")]
-        .map(|text| contains(&text))
+/// The large letters beyond ASCII whose small ones a text has in one case or the other, with these.
+fn large_letters(text: &str) -> Vec<(char, char)> {
+    let small: BTreeSet<char> = text.chars().flat_map(char::to_lowercase).filter(|c| !c.is_ascii()).collect();
+    let pairs = small.into_iter().filter_map(|small| {
+        let mut large = small.to_uppercase();
+        let large = large.next().filter(|_| large.next().is_none())?;
+        (large != small && large.to_lowercase().eq([small])).then_some((large, small))
+    });
+    pairs.take(LETTERS).collect()
 }

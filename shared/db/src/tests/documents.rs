@@ -1,6 +1,7 @@
 //! Documents.
 
 mod active;
+mod browse;
 mod content;
 mod metadata;
 mod uploads;

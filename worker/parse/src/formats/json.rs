@@ -30,7 +30,7 @@ pub(crate) fn parse(
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
-    let text = charset::decode(&bytes, options.charset.as_deref()).0.into_owned();
+    let text = charset::decode_noting(&bytes, options.charset.as_deref(), output)?.into_owned();
     drop(bytes);
     let text = text.trim_start_matches('\u{feff}');
     output.about(SourceMetadata::default())?;
@@ -373,6 +373,13 @@ mod tests {
         for invalid in ["{\"a\": 1,}\n", "{'a': 1}\n", "// remark\n{}\n"] {
             assert_eq!(read(invalid.as_bytes()), (invalid.to_owned(), vec![("invalid_json".to_owned(), 1)]));
         }
+    }
+
+    #[test]
+    fn bytes_that_are_replaced_are_counted() {
+        let (text, warnings) = read(b"{\"a\":\"\xc3\xbc\xc3\xb6\xc3\xa4\xc3\x9f \xff\"}");
+        assert_eq!(text, "a: üöäß \u{fffd}\n");
+        assert_eq!(warnings, [("undecodable_bytes".to_owned(), 1)]);
     }
 
     #[test]

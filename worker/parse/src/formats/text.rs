@@ -56,12 +56,7 @@ fn decoded(
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
 ) -> Result<String, ParseAbort> {
-    let (text, encoding, replaced) = charset::decode(bytes, options.charset.as_deref());
-    if replaced {
-        let count = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count() as u64;
-        let message = format!("Some bytes are not valid {} and were replaced.", encoding.name());
-        output.warn("undecodable_bytes", &message, count)?;
-    }
+    let text = charset::decode_noting(bytes, options.charset.as_deref(), output)?;
     Ok(tidy(&text, options.max_chars)?)
 }
 
@@ -114,6 +109,34 @@ mod tests {
     fn line_ends_are_made_alike_and_nul_is_dropped() {
         assert_eq!(tidy("\u{feff}a\r\nb\rc\n\0d", 100).unwrap(), "a\nb\nc\nd");
         assert_eq!(tidy("abc", 2).unwrap_err().code(), "too_large");
+    }
+
+    #[test]
+    fn texts_and_captions_keep_their_letters_around_a_stray_byte() {
+        let lines = "Die Straße führt über die Brücke.\n".repeat(100).into_bytes();
+        let captions = b"WEBVTT\n\n00:00:01.000 --> 00:00:02.000\n".to_vec();
+        for (mut bytes, is_transcript) in [(Vec::new(), false), (captions, true)] {
+            bytes.extend_from_slice(&lines);
+            bytes.extend_from_slice(b"Ende \xff\n");
+            let (mut text, mut warnings) = (String::new(), Vec::new());
+            let mut emit = |frame| {
+                match frame {
+                    ParseFrame::Part(part) => text.push_str(&part.text),
+                    ParseFrame::Warning(warning) => warnings.push((warning.code, warning.count)),
+                    _ => {}
+                }
+                Ok(())
+            };
+            let (options, mut output) = (ParseOptions::default(), ParserOutput::new(&mut emit, 1_000_000));
+            let done = if is_transcript {
+                transcript(&bytes, &options, &mut output)
+            } else {
+                parse(&bytes, &options, MarkdownHint::Unknown, &mut output)
+            };
+            done.unwrap();
+            assert_eq!(text.matches("Die Straße führt über die Brücke.").count(), 100, "{is_transcript}");
+            assert_eq!(warnings, [("undecodable_bytes".to_owned(), 1)], "{is_transcript}");
+        }
     }
 
     #[test]

@@ -96,13 +96,7 @@ fn decoded(
     let is_known = |label: &&str| encoding_rs::Encoding::for_label(label.as_bytes()).is_some();
     let named = options.charset.as_deref().filter(is_known).map(str::to_owned);
     let named = named.or_else(|| encoding::named_in(bytes));
-    let (html, encoding, replaced) = charset::decode(bytes, named.as_deref());
-    if replaced {
-        let count = html.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count() as u64;
-        let message = format!("Some bytes are not valid {} and were replaced.", encoding.name());
-        output.warn("undecodable_bytes", &message, count)?;
-    }
-    Ok(html.into_owned())
+    Ok(charset::decode_noting(bytes, named.as_deref(), output)?.into_owned())
 }
 
 /// Text in composed form, without characters that control something.

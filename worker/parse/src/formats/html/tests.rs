@@ -137,6 +137,11 @@ fn pages_in_other_encodings_are_read() {
         read_with(&japanese, &ParseOptions { charset, ..ParseOptions::default() }).unwrap().text,
         "水車小屋"
     );
+    let stray =
+        [&b"<meta charset=utf-8><p>Die M\xfchle</p>"[..], "<p>Räder, Flügel, süß</p>".as_bytes()].concat();
+    let ReadPage { text, warnings, .. } = read_with(&stray, &ParseOptions::default()).unwrap();
+    assert!(text.contains("Die M\u{fffd}hle") && text.contains("Räder, Flügel, süß"), "{text}");
+    assert_eq!(warnings, ["undecodable_bytes"]);
     let broken = b"<meta charset=utf-8><p>a\xff\xfe\xfd broken \xf0 text \xc3</p>";
     let charset = Some("gbk".to_owned());
     let ReadPage { warnings, .. } =

@@ -36,12 +36,7 @@ pub(crate) fn parse(
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
-    let (text, encoding, replaced) = charset::decode(&bytes, options.charset.as_deref());
-    if replaced {
-        let count = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count() as u64;
-        let message = format!("Some bytes are not valid {} and were replaced.", encoding.name());
-        output.warn("undecodable_bytes", &message, count)?;
-    }
+    let text = charset::decode_noting(&bytes, options.charset.as_deref(), output)?;
     match text {
         Cow::Borrowed(text) => read(text, options, output),
         Cow::Owned(text) => {

@@ -130,6 +130,13 @@ fn the_line_with_which_excel_names_the_delimiter_is_honoured() {
 }
 
 #[test]
+fn without_names_of_columns_rows_count_from_the_first_line_of_the_file() {
+    assert_eq!(load("1,2,3\n4,5,6\n").rows(), [(1, "column_1: 1"), (2, "column_1: 4")]);
+    assert_eq!(load(",,\n1,2,3\n").rows(), [(2, "column_1: 1")], "a blank one counts");
+    assert_eq!(load("a,b,c\n,,\n1,2,3\n").rows(), [(2, "a: 1")]);
+}
+
+#[test]
 fn a_file_of_tabs_by_its_name_is_parted_by_tabs() {
     let options = ParseOptions { name: Some("Data.TSV".to_owned()), ..ParseOptions::default() };
     let outcome = try_load(b"a,x\tb,y\n1,2\t3,4\n", &options).unwrap();
@@ -146,6 +153,10 @@ fn bytes_in_other_encodings_are_read_and_invalid_ones_counted() {
     let options = ParseOptions { charset: Some("shift_jis".to_owned()), ..ParseOptions::default() };
     let outcome = try_load(b"a,b\n1,\xff\xff\n", &options).unwrap();
     assert_eq!(outcome.warnings(), [("undecodable_bytes", 2)]);
+    let broken = ["straße;zahl\nBaumstraße;1\nGrüner Weg;2\nMühlgasse;".as_bytes(), b"\xff3\n"].concat();
+    let outcome = try_load(&broken, &ParseOptions::default()).unwrap();
+    assert_eq!(outcome.rows()[1], (2, "straße: Grüner Weg"));
+    assert_eq!(outcome.warnings(), [("undecodable_bytes", 1)]);
 }
 
 #[test]
