@@ -3,12 +3,17 @@
 mod places;
 mod site;
 
-use axum::{http::StatusCode, response::IntoResponse};
+use axum::{
+    http::{StatusCode, header},
+    response::IntoResponse,
+};
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 
 use self::site::TestSite;
 use crate::support::{
     client::{Client, data, id},
+    db::Database,
     in_both_modes,
     process::POLL,
     service::{Mode, Service},
@@ -20,6 +25,7 @@ use crate::support::{
 in_both_modes!(
     killed_again_and_again_a_run_makes_every_document_once,
     a_source_runs_by_itself_and_never_twice_at_once,
+    a_source_that_is_changed_while_it_runs_is_read_again,
     secrets_of_sources_are_kept_and_go_nowhere_else,
     a_workspace_that_is_full_gets_no_more_documents,
     what_cannot_be_a_source_is_refused_with_what_to_change
@@ -184,6 +190,89 @@ async fn a_source_runs_by_itself_and_never_twice_at_once(mode: Mode) {
     .await;
     assert_eq!(status, StatusCode::OK, "{body:#}");
     assert_eq!(counts(&settled(&client, &body["data"]).await), [0, 0, 1, 0, 0]);
+}
+
+async fn a_source_that_is_changed_while_it_runs_is_read_again(mode: Mode) {
+    // Both feeds have it.
+    const TAG: &str = "\"1\"";
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let serve_feed = |path: &str, entry: &str| {
+        let item =
+            format!("<item><title>{entry}</title><link>{}</link></item>", web.url(&format!("/{entry}")));
+        let body = format!("<rss version='2.0'><channel><title>News</title>{item}</channel></rss>");
+        web.answer_with(path, move |seen| match seen.header("if-none-match") {
+            Some(TAG) => StatusCode::NOT_MODIFIED.into_response(),
+            _ => ([(header::CONTENT_TYPE, "application/rss+xml"), (header::ETAG, TAG)], body.clone())
+                .into_response(),
+        })
+    };
+    let [before, after] =
+        [("/before.xml", "one"), ("/after.xml", "two")].map(|(path, entry)| serve_feed(path, entry));
+    let (_, gate) = web.gate("/one", "text/html", "<title>one</title><p>The whole story of one.</p>");
+    web.serve("/two", "text/html", "<title>two</title><p>The whole story of two.</p>");
+    let config = |url: &str| json!({"url": url, "fullPages": true, "onlyCurrent": true});
+    let source = source(&client, "feed", config(&before)).await;
+    let first = start_run(&client, &source, json!({})).await;
+    gate.wait_until_reached().await;
+    let path = format!("/sources/{}", id(&source));
+    data(client.patch(&path, &json!({"config": config(&after), "deleteLimit": 100})).await);
+    gate.release();
+    let first = settled(&client, &first).await;
+    assert_eq!((&first["state"], counts(&first)), (&json!("failed"), [1, 0, 0, 0, 0]), "{first:#}");
+    assert!(first["error"].as_str().expect("why").contains("changed meanwhile"), "{first:#}");
+
+    let runs = client.read(&format!("{path}/runs")).await;
+    let [second, _] = runs.as_array().expect("a list").as_slice() else { panic!("one more run: {runs:#}") };
+    assert_eq!(second["requestedBy"], client.user()["id"]);
+    let second = settled(&client, second).await;
+    assert_eq!((&second["state"], counts(&second)), (&json!("succeeded"), [1, 0, 0, 1, 0]), "{second:#}");
+    let names: Vec<_> = documents(&client).await.iter().map(|document| document["name"].clone()).collect();
+    assert_eq!(names, ["two"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_that_is_held_for_long_keeps_no_source_of_another_from_running() {
+    let database = Database::fresh().await;
+    let service = setup(Mode::Postgres).database_url(database.url()).start().await;
+    let (ada, grace) =
+        (service.signed_up("ada@example.com").await, service.signed_up("grace@example.com").await);
+    let web = Web::start().await;
+    web.serve("/a", "text/html", "<title>a</title><p>Page a.</p>");
+    web.serve("/sitemap.xml", "text/plain", web.url("/a"));
+    let config = json!({"url": web.url("/")});
+    let body = json!({"name": "Site", "type": "site", "config": config, "every": "30m"});
+    let (due, hers) = (ada.create("/sources", &body).await, source(&grace, "site", config).await);
+    let path = format!("/sources/{}", id(&due));
+    let runs = format!("{path}/runs");
+    let first = async {
+        while ada.read(&path).await["lastRun"]["state"] != "succeeded" {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline("the first run", first).await;
+
+    let mut holding = PgConnection::connect(database.url()).await.expect("the service's database");
+    let mut held = holding.begin().await.expect("a transaction");
+    sqlx::query("SELECT id FROM workspaces WHERE id = CAST($1 AS UUID) FOR UPDATE")
+        .bind(ada.user()["id"].as_str())
+        .execute(&mut *held)
+        .await
+        .expect("a lock");
+    let mut beside = PgConnection::connect(database.url()).await.expect("the service's database");
+    sqlx::query("UPDATE sources SET next_run_at = 1 WHERE id = CAST($1 AS UUID)")
+        .bind(id(&due))
+        .execute(&mut beside)
+        .await
+        .expect("a source that is due");
+    assert_eq!(counts(&run(&grace, &hers).await), [1, 0, 0, 0, 0]);
+    held.rollback().await.expect("an end of it");
+    let second = async {
+        while ada.read(&runs).await.as_array().expect("a list").len() < 2 {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline("a run of the other source", second).await;
 }
 
 async fn secrets_of_sources_are_kept_and_go_nowhere_else(mode: Mode) {

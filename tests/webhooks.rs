@@ -19,6 +19,7 @@ in_both_modes!(
     what_happens_is_told_and_signed,
     what_is_not_taken_is_sent_again_and_what_is_gone_is_left_alone,
     nothing_is_lost_when_everything_is_killed,
+    receivers_that_hang_keep_nobody_elses_events_waiting,
     builders_alone_have_webhooks_of_their_own_workspace
 );
 
@@ -230,6 +231,39 @@ async fn nothing_is_lost_when_everything_is_killed(mode: Mode) {
     ids.dedup();
     assert_eq!(ids.len(), 9, "every event, whichever came twice");
     assert_taken(secret, seen.last().expect("a request"));
+}
+
+async fn receivers_that_hang_keep_nobody_elses_events_waiting(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let (ada, ben) = (service.signed_up("ada@example.com").await, service.signed_up("ben@example.com").await);
+    let web = Web::start().await;
+    let url = web.hang("/hang");
+    let test = async |client: &Client, webhook: &Value| {
+        client.post(&format!("/webhooks/{}/test", id(webhook)), &json!({})).await
+    };
+    // Each of the twenty has two that could be under way: more than all workspaces may have together.
+    let mut hanging = Vec::new();
+    for _ in 0..20 {
+        let webhook = webhook(&ada, &url, &["document.failed"]).await;
+        for _ in 0..2 {
+            data(test(&ada, &webhook).await);
+        }
+        hanging.push(webhook);
+    }
+    web.wait_for_hits("/hang", 4).await;
+    let theirs = webhook(&ben, &web.serve("/told", "text/plain", "thanks"), &["document.failed"]).await;
+    data(test(&ben, &theirs).await);
+    assert_eq!(ended(&ben, &theirs, 1).await[0]["state"], "delivered");
+    // Four were under way in each process, and were given up after a quarter of a minute at the earliest.
+    assert!(web.hits("/hang") < 16, "{} were under way", web.hits("/hang"));
+
+    // Nor is what waits without an end.
+    for _ in 2..10 {
+        data(test(&ada, &hanging[19]).await);
+    }
+    let (status, error) = test(&ada, &hanging[19]).await;
+    assert_eq!((status, error["error"]["code"].as_str()), (StatusCode::CONFLICT, Some("too_many_tests")));
+    data(test(&ada, &hanging[18]).await);
 }
 
 async fn builders_alone_have_webhooks_of_their_own_workspace(mode: Mode) {

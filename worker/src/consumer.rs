@@ -26,8 +26,6 @@ use crate::{
 const FINISH_WITHIN: Duration = Duration::from_secs(8);
 /// The pause after a server failed that the service needs.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(2);
-/// A document that outages keep from being ingested for so long since it was queued uses up its attempts like any other.
-const OUTAGE_PATIENCE: Duration = Duration::from_hours(6);
 
 #[derive(Clone)]
 struct JobConsumer {
@@ -121,7 +119,8 @@ impl JobConsumer {
         let hold = JobLease::take(self.jobs.clone(), claim.clone(), Arc::clone(&self.metrics));
         let ended = self.work(&claim, &hold).await;
         let generation = hold.progress().generation();
-        let mut outage = false;
+        // One that lasts for too long is one too, although it counts.
+        let is_outage = matches!(ended, ClaimOutcome::Failed(IngestFailure::Outage(_)));
         let settled = match ended {
             ClaimOutcome::Done => {
                 tracing::info!("job done");
@@ -138,9 +137,8 @@ impl JobConsumer {
                 tracing::info!("job handed back: the service is stopping");
                 self.jobs.release(&claim).await.map(|()| JobAttemptOutcome::HandedBack)
             }
-            ClaimOutcome::Failed(IngestFailure::Outage(cause)) if self.may_wait(&claim) => {
-                tracing::warn!(cause, "job put back: a part of the service is away");
-                outage = true;
+            ClaimOutcome::Failed(IngestFailure::Outage(cause)) if self.jobs.may_wait(&claim) => {
+                tracing::warn!(cause, "job requeued: a part of the service is away");
                 self.requeue_after_outage(&claim).await.map(|()| JobAttemptOutcome::Postponed)
             }
             ClaimOutcome::Failed(failure) => {
@@ -168,14 +166,10 @@ impl JobConsumer {
         if attempt != JobAttemptOutcome::Done {
             telemetry::note_failure(&Span::current());
         }
-        if outage {
+        if is_outage {
             // The next job would fare no better.
             self.pause().await;
         }
-    }
-
-    fn may_wait(&self, claim: &JobClaim) -> bool {
-        self.jobs.now().since(claim.queued_at) < OUTAGE_PATIENCE
     }
 
     /// Puts a job back that an outage stopped, uncounted. The store may be what is away or full, so it is tried until it can be

@@ -19,7 +19,7 @@ use lectern_index::SearchIndex;
 use lectern_jobs::JobQueue;
 use lectern_runtime::Runtime;
 use lectern_shared::{
-    blobs::BlobStore,
+    blobs::{BlobError, BlobStore},
     clock::Timestamp,
     ids::{DocumentId, WorkspaceId},
     metrics::Metrics,
@@ -55,6 +55,8 @@ const LEASE_NAME: &str = "sweeper";
 const DELETED_FOR: Duration = Duration::from_hours(24);
 /// How long workers have, after a store could be written again, to give back what they hold: they try every two seconds or so.
 const GIVING_BACK: Duration = Duration::from_secs(6);
+/// How long one sweep purges generations, and then documents: a store that hangs must not keep the rest of a sweep from its turn.
+const PURGED_FOR: Duration = Duration::from_mins(1);
 /// What one sweep takes on; the rest waits for the next.
 const BATCH: u32 = 100;
 
@@ -66,7 +68,7 @@ enum SweepError {
     #[error(transparent)]
     Index(#[from] lectern_index::IndexError),
     #[error(transparent)]
-    Blobs(#[from] lectern_shared::blobs::BlobError),
+    Blobs(#[from] BlobError),
     #[error("the index still holds {0} entries of it")]
     Left(u64),
 }
@@ -87,7 +89,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             orphans: OrphanSearch::new(db.clone(), index.clone()),
             scrubber: IndexScrubber::new(db, index, jobs, metrics),
             looked_through: WorkspaceId::from(Uuid::nil()),
-            failed: None,
+            store: StoreWatch::default(),
         };
         let mut failing = false;
         loop {
@@ -95,6 +97,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
                 () = soft.cancelled() => return,
                 () = tokio::time::sleep(jitter(EVERY, JitterRange::Fifth)) => {}
             }
+            sweeper.store.begin_sweep();
             // A store that hangs must not hold the broom for ever.
             let problem = match tokio::time::timeout(PATIENCE, sweeper.sweep()).await {
                 Ok(Ok(())) => None,
@@ -102,7 +105,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
                 Err(_) => Some("it took too long".to_owned()),
             };
             if problem.is_some() {
-                sweeper.failed = Some(Instant::now());
+                sweeper.store.sweep_failed();
             }
             // One line for an outage, not one for every try.
             if let Some(problem) = problem.as_ref().filter(|_| !failing) {
@@ -126,8 +129,59 @@ struct Sweeper {
     orphans: OrphanSearch,
     /// The deleted account that was looked through last.
     looked_through: WorkspaceId,
-    /// When a sweep failed last.
-    failed: Option<Instant>,
+    store: StoreWatch,
+}
+
+/// Since when the store can be written, as far as sweeps tell. One that could not be kept workers from renewing their claims and from
+/// giving jobs back, so they get a while to do that when it can be again. What fails later in a sweep says nothing of that: a part of the
+/// service that is away for hours does not keep jobs with workers that are gone.
+#[derive(Default)]
+struct StoreWatch {
+    access: StoreAccess,
+    /// Whether the sweep that is under way has written to it.
+    is_written: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+enum StoreAccess {
+    /// Nothing is known against it.
+    #[default]
+    Open,
+    /// The last sweep could not write to it.
+    Closed,
+    /// It could be written for the first time again then.
+    OpenSince(Instant),
+}
+
+impl StoreWatch {
+    fn begin_sweep(&mut self) {
+        self.is_written = false;
+    }
+
+    /// Notes that the sweep has written to it.
+    fn written(&mut self, now: Instant) {
+        self.is_written = true;
+        self.access = match self.access {
+            StoreAccess::Closed => StoreAccess::OpenSince(now),
+            StoreAccess::Open | StoreAccess::OpenSince(_) => self.access,
+        };
+    }
+
+    /// Notes that the sweep did not come to its end.
+    fn sweep_failed(&mut self) {
+        if !self.is_written {
+            self.access = StoreAccess::Closed;
+        }
+    }
+
+    /// Whether whoever could give a job back has done so by now.
+    fn is_settled(&self, now: Instant) -> bool {
+        match self.access {
+            StoreAccess::Open => true,
+            StoreAccess::Closed => false,
+            StoreAccess::OpenSince(since) => now.duration_since(since) > GIVING_BACK,
+        }
+    }
 }
 
 impl Sweeper {
@@ -139,8 +193,10 @@ impl Sweeper {
         }
         let now = runtime.jobs.now();
         // While there is no room, nothing is looked for that would take more.
-        if runtime.db.regain_room().await.is_ok() {
-            self.embed().await?;
+        let has_room = runtime.db.regain_room().await.is_ok();
+        if has_room && let Err(error) = self.embed().await {
+            tracing::warn!(%error, "documents without vectors could not be queued to be embedded yet");
+            self.embedded = Some(Instant::now());
         }
         let runtime = &self.runtime;
         let depth = db::jobs::depth(&runtime.db, now).await?;
@@ -155,7 +211,9 @@ impl Sweeper {
         }
         // On a full disk only what frees room is worth its reserve.
         let frees_room = !generations.is_empty() || !documents.is_empty();
-        if !self.acquire_sweep_lease(frees_room).await? {
+        let is_mine = self.acquire_sweep_lease(frees_room).await?;
+        self.store.written(Instant::now());
+        if !is_mine {
             return Ok(());
         }
         if rests {
@@ -168,8 +226,8 @@ impl Sweeper {
         if let Err(error) = db::statistics::keep_up(&runtime.db).await {
             tracing::debug!(%error, "the planner's statistics could not be brought up to date");
         }
-        // A store that could not be written kept workers from renewing their claims and from giving jobs back. They come first.
-        if self.failed.is_none_or(|failed| failed.elapsed() > GIVING_BACK) {
+        // Workers that could not tell what became of their jobs come first.
+        if self.store.is_settled(Instant::now()) {
             expire_job_leases(&runtime.db, &runtime.jobs, &runtime.metrics, now).await?;
         }
         let mut tx = runtime.db.begin_essential().await?;
@@ -184,7 +242,8 @@ impl Sweeper {
             }
             self.tidied = Instant::now();
         }
-        for generation in &generations {
+        let purging = Instant::now();
+        for generation in generations.iter().take_while(|_| purging.elapsed() < PURGED_FOR) {
             // Whoever else took the broom meanwhile goes on with it.
             if self.soft.is_cancelled() || !self.acquire_sweep_lease(true).await? {
                 return Ok(());
@@ -195,9 +254,15 @@ impl Sweeper {
                 tracing::warn!(%error, generation = %generation.retired.id(), "a generation could not be purged yet");
             }
         }
-        for document in documents {
-            if let Err(error) = purge_document(&runtime.db, &runtime.blobs, document, now).await {
-                tracing::warn!(%error, %document, "a deleted document could not be purged yet");
+        let purging = Instant::now();
+        for document in documents.into_iter().take_while(|_| purging.elapsed() < PURGED_FOR) {
+            let Err(error) = purge_document(&runtime.db, &runtime.blobs, document, now).await else {
+                continue;
+            };
+            tracing::warn!(%error, %document, "a deleted document could not be purged yet");
+            if matches!(error, SweepError::Blobs(BlobError::Unavailable { .. })) {
+                // The next would fare no better, and take as long to.
+                break;
             }
         }
         let waiting = usize::try_from(depth.due).unwrap_or(0);
@@ -216,7 +281,7 @@ impl Sweeper {
     }
 
     /// Has documents embedded that were ingested before there was a model.
-    async fn embed(&mut self) -> Result<(), SweepError> {
+    async fn embed(&mut self) -> Result<(), DbError> {
         let runtime = &self.runtime;
         let ModelState::Ready(_, since) = runtime.models.state() else { return Ok(()) };
         if self.embedded.is_some_and(|looked| looked.elapsed() < EMBED_EVERY) {
@@ -374,4 +439,46 @@ async fn purge_document(
     tx.commit().await?;
     tracing::info!(%document, "document purged");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has a sweep begin at a moment; whether it may take jobs from workers, if it can write to the store at all.
+    fn sweep(store: &mut StoreWatch, now: Instant, can_write: bool, fails: bool) -> bool {
+        store.begin_sweep();
+        if can_write {
+            store.written(now);
+        }
+        let settled = can_write && store.is_settled(now);
+        if fails {
+            store.sweep_failed();
+        }
+        settled
+    }
+
+    #[test]
+    fn workers_get_a_while_to_give_jobs_back_once_the_store_can_be_written_again() {
+        let (mut store, began) = (StoreWatch::default(), Instant::now());
+        let at = |seconds| began + Duration::from_secs(seconds);
+        assert!(sweep(&mut store, at(0), true, false), "it never failed");
+        assert!(!sweep(&mut store, at(3), false, true));
+        assert!(!sweep(&mut store, at(60), true, false), "it can be written just now");
+        assert!(!sweep(&mut store, at(63), true, false));
+        assert!(sweep(&mut store, at(67), true, false));
+        assert!(!sweep(&mut store, at(70), false, true));
+        assert!(!sweep(&mut store, at(73), true, false), "each time anew");
+    }
+
+    #[test]
+    fn sweeps_that_fail_again_and_again_later_on_take_jobs_from_workers_that_are_gone() {
+        let (mut store, began) = (StoreWatch::default(), Instant::now());
+        let at = |seconds| began + Duration::from_secs(seconds);
+        // The store was away; then another part hangs until the sweep is given up, each time.
+        assert!(!sweep(&mut store, at(0), false, true));
+        assert!(!sweep(&mut store, at(3), true, true));
+        assert!(sweep(&mut store, at(306), true, true), "it can be written since 303 s");
+        assert!(sweep(&mut store, at(609), true, true));
+    }
 }

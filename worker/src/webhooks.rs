@@ -1,6 +1,6 @@
 //! Tells events to webhooks, as Standard Webhooks 1.0 has it: signed, tried again on a schedule, at least once.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, hash::Hash, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -8,13 +8,13 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use hmac::{Hmac, KeyInit, Mac};
 use lectern_db::{
     DbError,
-    webhooks::{self, AttemptResult, DueDelivery},
+    webhooks::{self, AttemptResult, DueDelivery, OF_EACH, OF_WORKSPACE},
 };
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Timestamp,
     egress::{EgressRequest, RequestLimits},
-    ids::WebhookId,
+    ids::{WebhookId, WorkspaceId},
     model::webhook::WebhookSecrets,
     retry::{JitterRange, jitter, retry_after},
     secrets::CiphertextLocation,
@@ -32,9 +32,9 @@ use url::Url;
 const EVERY: Duration = Duration::from_millis(500);
 /// How often, after the store has failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// Deliveries that are under way at once, and those of one webhook: a receiver that hangs keeps nobody else's waiting.
+/// Deliveries that are under way at once; those of one webhook and of one workspace are fewer, so that receivers that hang keep nobody
+/// else's waiting.
 const AT_ONCE: usize = 16;
-const OF_ONE: u32 = 2;
 /// Due deliveries that are looked at, at a time.
 const LOOKED_AT: u32 = 200;
 /// How long a receiver may take.
@@ -68,52 +68,91 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
     let soft = shutdown.soft().clone();
     shutdown.spawn(async move {
         let mut failing = false;
-        let mut under_way = FuturesUnordered::new();
-        let mut of_each: HashMap<WebhookId, usize> = HashMap::new();
+        let mut attempts = FuturesUnordered::new();
+        let mut under_way = UnderWay::default();
         loop {
-            let worked = webhooks::due(&runtime.db, runtime.jobs.now(), OF_ONE, LOOKED_AT).await;
+            let worked = webhooks::due(&runtime.db, runtime.jobs.now(), LOOKED_AT).await;
             // One line for an outage, not one for every try.
             if let Some(error) = worked.as_ref().err().filter(|_| !failing) {
                 tracing::warn!(%error, "what is to be told to webhooks cannot be read; trying again");
             }
             failing = worked.is_err();
             for due in worked.unwrap_or_default() {
-                let webhook = due.delivery.webhook_id;
-                let of_one = of_each.get(&webhook).copied().unwrap_or_default();
-                if under_way.len() < AT_ONCE && of_one < OF_ONE as usize {
-                    of_each.insert(webhook, of_one + 1);
-                    under_way.push(attempt(&runtime, due));
+                if under_way.begin(Receiver::of(&due)) {
+                    attempts.push(attempt(&runtime, due));
                 }
             }
             tokio::select! {
                 biased;
                 () = soft.cancelled() => break,
-                Some(webhook) = under_way.next(), if !under_way.is_empty() => end(&mut of_each, webhook),
+                Some(receiver) = attempts.next(), if !attempts.is_empty() => under_way.end(receiver),
                 () = tokio::time::sleep(if failing { AFTER_FAILURE } else { EVERY }) => {}
             }
         }
-        while under_way.next().await.is_some() {}
+        while attempts.next().await.is_some() {}
     });
 }
 
-/// Notes that a delivery to a webhook is under way no more.
-fn end(of_each: &mut HashMap<WebhookId, usize>, webhook: WebhookId) {
-    if let Some(count) = of_each.get_mut(&webhook) {
+/// Where a delivery goes, and whose it is.
+#[derive(Clone, Copy, Debug)]
+struct Receiver {
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+}
+
+impl Receiver {
+    fn of(due: &DueDelivery) -> Self {
+        Self { workspace: due.delivery.workspace_id, webhook: due.delivery.webhook_id }
+    }
+}
+
+/// How many deliveries are under way.
+#[derive(Debug, Default)]
+struct UnderWay {
+    all: usize,
+    of_workspace: HashMap<WorkspaceId, usize>,
+    of_webhook: HashMap<WebhookId, usize>,
+}
+
+impl UnderWay {
+    /// Notes that a delivery begins; false if it may not yet.
+    fn begin(&mut self, Receiver { workspace, webhook }: Receiver) -> bool {
+        let of_workspace = self.of_workspace.get(&workspace).copied().unwrap_or_default();
+        let of_webhook = self.of_webhook.get(&webhook).copied().unwrap_or_default();
+        if self.all >= AT_ONCE || of_workspace >= OF_WORKSPACE || of_webhook >= OF_EACH {
+            return false;
+        }
+        self.all += 1;
+        self.of_workspace.insert(workspace, of_workspace + 1);
+        self.of_webhook.insert(webhook, of_webhook + 1);
+        true
+    }
+
+    /// Notes that one is under way no more.
+    fn end(&mut self, Receiver { workspace, webhook }: Receiver) {
+        self.all -= 1;
+        one_less(&mut self.of_workspace, workspace);
+        one_less(&mut self.of_webhook, webhook);
+    }
+}
+
+fn one_less<K: Copy + Eq + Hash>(counts: &mut HashMap<K, usize>, key: K) {
+    if let Some(count) = counts.get_mut(&key) {
         *count -= 1;
         if *count == 0 {
-            of_each.remove(&webhook);
+            counts.remove(&key);
         }
     }
 }
 
 /// Tries one delivery; whose it is.
-async fn attempt(runtime: &Runtime, due: DueDelivery) -> WebhookId {
-    let webhook = due.delivery.webhook_id;
+async fn attempt(runtime: &Runtime, due: DueDelivery) -> Receiver {
+    let receiver = Receiver::of(&due);
     if let Err(error) = try_and_note(runtime, &due).await {
         // It is tried again when it is due again.
-        tracing::warn!(%error, %webhook, "what came of a delivery cannot be noted");
+        tracing::warn!(%error, webhook = %receiver.webhook, "what came of a delivery cannot be noted");
     }
-    webhook
+    receiver
 }
 
 /// Tries one delivery, and notes what came of it.
@@ -143,7 +182,7 @@ async fn try_and_note(runtime: &Runtime, due: &DueDelivery) -> Result<(), DbErro
     webhooks::finish(&mut tx, delivery.id, number, &result, now).await?;
     if is_gone {
         let why = "The receiver answered 410 Gone, which means that it wants no more events.";
-        webhooks::disable(&mut tx, delivery.webhook_id, why, now).await?;
+        webhooks::disable(&mut tx, delivery.webhook_id, &due.url, why, now).await?;
     }
     tx.commit().await?;
     let (webhook, event) = (delivery.webhook_id, delivery.event);
@@ -263,5 +302,27 @@ mod tests {
         assert_eq!(pause_after(9), Some(Duration::from_hours(24)));
         assert_eq!((pause_after(10), pause_after(0)), (None, None));
         assert!(PAUSES.iter().sum::<Duration>() > Duration::from_hours(72));
+    }
+
+    #[test]
+    fn receivers_that_hang_keep_nobody_elses_deliveries_waiting() {
+        let mut under_way = UnderWay::default();
+        let receivers = |workspace: WorkspaceId| {
+            (0..20).map(move |_| Receiver { workspace, webhook: WebhookId::generate() }).collect::<Vec<_>>()
+        };
+        let (ours, theirs) = (receivers(WorkspaceId::generate()), receivers(WorkspaceId::generate()));
+        // Two of each webhook, and four of the workspace.
+        let begun = ours.iter().flat_map(|one| [*one; 3]).filter(|one| under_way.begin(*one)).count();
+        assert_eq!((begun, under_way.begin(ours[19])), (OF_WORKSPACE, false));
+        assert_eq!([theirs[0]; 3].map(|one| under_way.begin(one)), [true, true, false]);
+        under_way.end(ours[0]);
+        assert_eq!([ours[1], ours[5]].map(|one| under_way.begin(one)), [false, true]);
+        // However many have something to tell, so many are under way.
+        let others = (0..20).filter(|_| under_way.begin(receivers(WorkspaceId::generate())[0])).count();
+        assert_eq!((others, under_way.all), (AT_ONCE - OF_WORKSPACE - 2, AT_ONCE));
+        for one in [ours[0], ours[1], ours[1], ours[5], theirs[0], theirs[0]] {
+            under_way.end(one);
+        }
+        assert_eq!((under_way.of_workspace.len(), under_way.of_webhook.len()), (others, others));
     }
 }

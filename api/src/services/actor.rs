@@ -115,6 +115,12 @@ impl Actor {
         self
     }
 
+    /// The same, in a workspace that may hold and use so much.
+    pub(super) const fn under(mut self, quotas: WorkspaceQuotas) -> Self {
+        self.quotas = quotas;
+        self
+    }
+
     /// The workspace, and who makes something in it, for whoever may do this there.
     ///
     /// # Errors

@@ -35,6 +35,8 @@ use crate::{
 
 /// Webhooks of one workspace.
 const MOST: u64 = 20;
+/// Tests that may wait for one webhook.
+const MOST_TESTS: u64 = 10;
 /// Random bytes of a secret.
 const SECRET: usize = 32;
 /// How long events are signed with the secret before too.
@@ -225,6 +227,7 @@ impl WebhookService {
     pub(crate) async fn delete(&self, actor: &Actor, id: WebhookId) -> Result<(), ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin_essential().await?;
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
         if !db::webhooks::delete(&mut tx, owner.workspace_id, id).await? {
             return Err(unknown());
         }
@@ -251,10 +254,19 @@ impl WebhookService {
     }
 
     /// Has a test event told to a webhook, be it active or not, and returns the delivery.
+    ///
+    /// # Errors
+    /// When as many tests as may wait for it already.
     pub(crate) async fn test(&self, actor: &Actor, id: WebhookId) -> Result<WebhookDelivery, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin().await?;
         db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        if db::webhooks::waiting_tests(&mut tx, id).await? >= MOST_TESTS {
+            let message = format!(
+                "{MOST_TESTS} tests wait for this webhook. Look at its deliveries for what its receiver answers."
+            );
+            return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_tests", message));
+        }
         let (data, now) = (json!({"webhookId": id}), self.clock.now());
         let event = WebhookEvent::Test;
         let delivery = db::webhooks::deliver(&mut tx, owner.workspace_id, id, event, &data, now).await?;

@@ -167,7 +167,8 @@ impl WorkspaceService {
         }
         let found = db::workspaces::find_joined(&self.db, actor.user, id).await?.ok_or_else(unknown)?;
         let role = if actor.token().is_some() { found.role.at_most(actor.role()) } else { found.role };
-        let actor = actor.clone().within(id, role);
+        let quotas = found.workspace.quotas.as_ref().map(|quotas| quotas.0).unwrap_or_default();
+        let actor = actor.clone().within(id, role).under(quotas);
         actor.may(Permission::ListMembers)?;
         Ok((actor, JoinedWorkspace { role, ..found }))
     }

@@ -356,12 +356,15 @@ async fn rotate(
     tag = "Webhooks",
     operation_id = "testWebhook",
     params(("id" = String, Path, description = "The webhook's id")),
-    responses((
-        status = 200,
-        description = "The delivery, on its way",
-        body = inline(SuccessResponse<DeliveryView>),
-        example = json!({"success": true, "data": delivery_example()}),
-    )),
+    responses(
+        (
+            status = 200,
+            description = "The delivery, on its way",
+            body = inline(SuccessResponse<DeliveryView>),
+            example = json!({"success": true, "data": delivery_example()}),
+        ),
+        (status = 409, description = "As many tests as may wait for the webhook already (`too_many_tests`)"),
+    ),
 )]
 #[handler]
 async fn test(

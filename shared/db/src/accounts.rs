@@ -301,6 +301,12 @@ pub(super) async fn is_half_deleted(tx: &mut Tx, workspace: WorkspaceId) -> Resu
     Ok(key.is_some_and(|key| key != deleted_key(id)))
 }
 
+/// Has whoever deletes an account wait until this transaction ends.
+pub(super) async fn lock(tx: &mut Tx, id: UserId) -> Result<()> {
+    execute!(tx, sqlx::query("UPDATE users SET token_version = token_version WHERE id = $1").bind(id))?;
+    Ok(())
+}
+
 /// Forgets a deleted account whose workspace is gone.
 pub(super) async fn forget(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
     execute!(tx, sqlx::query("DELETE FROM users WHERE id = $1 AND deleted_at IS NOT NULL").bind(workspace))?;

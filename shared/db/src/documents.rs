@@ -3,6 +3,7 @@
 
 mod active;
 pub mod browse;
+mod clearing;
 pub mod content;
 pub mod deletion;
 pub mod duplicates;
@@ -11,6 +12,7 @@ pub mod metadata;
 pub mod uploads;
 
 pub use active::{ChangedDocument, active, changed_since};
+pub(super) use clearing::{delete_all, delete_some};
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -373,38 +375,6 @@ pub async fn delete(
             .bind(purge_at)
     )?;
     Ok(true)
-}
-
-/// Deletes all documents of a workspace, as [`delete`] does one. Their links go with the agents.
-pub(super) async fn delete_all(tx: &mut Tx, workspace: WorkspaceId, now: Timestamp) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query(concat!(
-            "UPDATE documents SET deleted_at = $2, active_generation = NULL, search_index = NULL, content_hash = NULL,
-                                  authorization_sealed = NULL, ",
-            set_changed_epoch!(),
-            " WHERE workspace_id = $1 AND deleted_at IS NULL"
-        ))
-        .bind(workspace)
-        .bind(now)
-    )?;
-    content::forget_all(tx, workspace).await?;
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
-             WHERE workspace_id = $1"
-        )
-        .bind(workspace)
-        .bind(now)
-    )?;
-    execute!(
-        tx,
-        sqlx::query("UPDATE generations SET state = 'removing', purge_at = $2 WHERE workspace_id = $1")
-            .bind(workspace)
-            .bind(now)
-    )?;
-    Ok(())
 }
 
 /// Deleted documents of which no generation is left, and uploads that were given up or whose time is over; oldest first.

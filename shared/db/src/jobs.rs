@@ -139,6 +139,7 @@ async fn insert(tx: &mut Tx, new: NewJob, now: Timestamp) -> Result<JobId> {
              last_error = NULL,
              warnings = '[]',
              queued_at = excluded.queued_at,
+             outage_at = NULL,
              from_stored = excluded.from_stored,
              trace_parent = NULL,
              started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
@@ -198,6 +199,18 @@ macro_rules! searchable {
     };
 }
 
+/// What an UPDATE of a job that is not under way sets, before it is indexed again from stored passages: that mends nothing of an ingestion
+/// that failed, or was stopped, before. The job ends as that did, so that people go on seeing it.
+macro_rules! set_former {
+    () => {
+        "former_state = CASE WHEN jobs.from_stored THEN jobs.former_state
+                             WHEN jobs.state IN ('dead', 'cancelled') THEN jobs.state END,
+         former_error = CASE WHEN jobs.from_stored THEN jobs.former_error
+                             WHEN jobs.state = 'dead' THEN jobs.last_error END"
+    };
+}
+pub(super) use set_former;
+
 /// Queues what is searchable, from stored passages or not.
 macro_rules! enqueue_again {
     (from_stored: $from_stored:literal, $($which:tt)+) => {
@@ -206,8 +219,9 @@ macro_rules! enqueue_again {
             $from_stored,
             ", trace_parent = NULL, attempts = 0, run_at = $1, queued_at = $1, fair_at = ",
             place_in_line!("place.number + (SELECT fair_at FROM queue_head)"),
-            ", started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
-             FROM (SELECT jobs.id AS job_id,
+            ", started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL, outage_at = NULL, ",
+            set_former!(),
+            " FROM (SELECT jobs.id AS job_id,
                           ROW_NUMBER() OVER (PARTITION BY documents.workspace_id ORDER BY documents.id) AS number ",
             searchable!($($which)+),
             ") AS place WHERE jobs.id = place.job_id AND jobs.state NOT IN ('queued', 'running')"
@@ -231,7 +245,7 @@ macro_rules! to_be_read {
 
 /// Queues searchable documents of every workspace to be indexed again from their stored passages, except those that are queued or
 /// running already; how many there were. Each workspace's documents are a second line of the workspace's: they take turns with what the
-/// workspace adds.
+/// workspace adds. A document whose last ingestion failed is one that failed afterwards, too.
 pub async fn enqueue_again(tx: &mut Tx, which: ReindexTarget, now: Timestamp) -> Result<u64> {
     match which {
         ReindexTarget::All => {

@@ -156,6 +156,11 @@ const STEPS: &[MigrationStep] = &[
             ),
         },
     },
+    MigrationStep {
+        version: 17,
+        description: "outages, and what is left of failures",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0017_outages.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.
@@ -218,7 +223,8 @@ pub async fn standing(db: &Db) -> super::Result<SchemaStatus> {
 async fn has_history(db: &Db) -> super::Result<bool> {
     let table = match db {
         Db::Postgres { .. } => {
-            "SELECT CAST(COUNT(*) AS BIGINT) FROM pg_tables WHERE tablename = '_sqlx_migrations'"
+            "SELECT CAST(COUNT(*) AS BIGINT) FROM pg_tables
+             WHERE tablename = '_sqlx_migrations' AND schemaname = current_schema()"
         }
         Db::Sqlite { .. } => "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'",
     };

@@ -194,23 +194,25 @@ pub async fn per_day(db: &Db, workspace: WorkspaceId, from: Timestamp) -> Result
     })?)
 }
 
-/// The bodies, as JSON, of those of somebody's `latest` traces that name a document.
-pub async fn bodies_naming(
+/// Those of somebody's `latest` traces that name a document, newest first. Their bodies are read [one by one](body): together they can
+/// be more than should be in memory at once.
+pub async fn naming(
     db: &Db,
     owner: RunOwner,
     document: DocumentId,
     now: Timestamp,
     latest: u32,
-) -> Result<Vec<String>> {
+) -> Result<Vec<TraceId>> {
     // As it stands between quotation marks in the JSON.
     let named = format!("\"{document}\"");
     Ok(on!(db, |c| {
         sqlx::query_scalar(
-        "SELECT body FROM traces WHERE REPLACE(body, $5, '') <> body AND id IN (
+        "SELECT id FROM traces WHERE REPLACE(body, $5, '') <> body AND id IN (
              SELECT id FROM traces
              WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2 AND token_id IS NOT DISTINCT FROM $3
                AND expires_at > $4
-             ORDER BY id DESC LIMIT $6)"
+             ORDER BY id DESC LIMIT $6)
+         ORDER BY id DESC"
     )
     .bind(owner.workspace_id)
     .bind(owner.user)
@@ -219,6 +221,23 @@ pub async fn bodies_naming(
     .bind(named.as_str())
     .bind(i64::from(latest))
     .fetch_all(c)
+    })?)
+}
+
+/// The body, as JSON, of one of somebody's traces; none when it has expired.
+pub async fn body(db: &Db, owner: RunOwner, id: TraceId, now: Timestamp) -> Result<Option<String>> {
+    Ok(on!(db, |c| {
+        sqlx::query_scalar(
+            "SELECT body FROM traces
+             WHERE id = $1 AND workspace_id = $2 AND COALESCE(created_by, workspace_id) = $3
+               AND token_id IS NOT DISTINCT FROM $4 AND expires_at > $5",
+        )
+        .bind(id)
+        .bind(owner.workspace_id)
+        .bind(owner.user)
+        .bind(owner.token)
+        .bind(now)
+        .fetch_optional(c)
     })?)
 }
 

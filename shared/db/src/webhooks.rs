@@ -17,6 +17,12 @@ use crate::{Db, Result, Tx, execute, on};
 /// How long deliveries that have ended are kept.
 pub const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 
+/// Deliveries of one webhook that [`due`] gives at once.
+pub const OF_EACH: usize = 2;
+
+/// Deliveries of one workspace that [`due`] gives at once.
+pub const OF_WORKSPACE: usize = 4;
+
 /// Adds a webhook.
 pub async fn insert(tx: &mut Tx, webhook: &Webhook) -> Result<()> {
     execute!(
@@ -105,6 +111,15 @@ pub async fn delete(tx: &mut Tx, workspace: WorkspaceId, id: WebhookId) -> Resul
     Ok(rows == 1)
 }
 
+macro_rules! select_receivers {
+    ($lock:literal) => {
+        concat!(
+            "SELECT id FROM webhooks WHERE workspace_id = $1 AND active AND events LIKE $2 ORDER BY id ",
+            $lock
+        )
+    };
+}
+
 /// Has an event told to every webhook of a workspace that wants it.
 pub async fn emit(
     tx: &mut Tx,
@@ -115,12 +130,13 @@ pub async fn emit(
 ) -> Result<()> {
     // As it stands in the JSON of the list.
     let wanted = format!("%\"{event}\"%");
-    let receivers: Vec<WebhookId> = on!(tx, |c| sqlx::query_scalar(
-        "SELECT id FROM webhooks WHERE workspace_id = $1 AND active AND events LIKE $2 ORDER BY id"
-    )
-    .bind(workspace)
-    .bind(wanted)
-    .fetch_all(c))?;
+    let statement = match tx {
+        // One that is being deleted is waited for: what points to it would be refused, and take with it what is to be told.
+        Tx::Postgres(_) => select_receivers!("FOR KEY SHARE"),
+        Tx::Sqlite(_) => select_receivers!(""),
+    };
+    let receivers: Vec<WebhookId> =
+        on!(tx, |c| sqlx::query_scalar(statement).bind(workspace).bind(wanted).fetch_all(c))?;
     for receiver in receivers {
         deliver(tx, workspace, receiver, event, data, now).await?;
     }
@@ -153,6 +169,17 @@ pub async fn deliver(
         .bind(now)
     )?;
     Ok(id)
+}
+
+/// How many tests wait for a webhook. It must be [locked](lock).
+pub async fn waiting_tests(tx: &mut Tx, webhook: WebhookId) -> Result<u64> {
+    let count: i64 = on!(tx, |c| sqlx::query_scalar(
+        "SELECT COUNT(*) FROM webhook_deliveries
+         WHERE webhook_id = $1 AND event = 'webhook.test' AND state = 'pending'"
+    )
+    .bind(webhook)
+    .fetch_one(c))?;
+    Ok(count.unsigned_abs())
 }
 
 /// [`emit`], of documents whose ingestion has ended: well, or with this error.
@@ -202,19 +229,54 @@ pub struct DueDelivery {
     pub secret_sealed: Vec<u8>,
 }
 
-/// Deliveries that are due, of each webhook at most `of_one`, those that wait longest first.
-pub async fn due(db: &Db, now: Timestamp, of_one: u32, limit: u32) -> Result<Vec<DueDelivery>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT d.*, w.url, w.secret_sealed
-         FROM (SELECT p.*, ROW_NUMBER() OVER (PARTITION BY webhook_id ORDER BY next_at, id) AS place
-               FROM webhook_deliveries p WHERE p.state = 'pending' AND p.next_at <= $1) AS d
-         JOIN webhooks w ON w.id = d.webhook_id
-         WHERE d.place <= $2 AND (w.active OR d.event = 'webhook.test') ORDER BY d.next_at, d.id LIMIT $3"
-    )
-    .bind(now)
-    .bind(i64::from(of_one))
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
+/// One of the next deliveries to each of the webhooks that something waits for. SQLite has no `LATERAL`, so each is a subquery of its own.
+macro_rules! next_of_each {
+    ($which:literal, $skipped:literal) => {
+        concat!(
+            "SELECT (SELECT p.id FROM webhook_deliveries p
+                     WHERE p.webhook_id = w.id AND p.state = 'pending' AND p.next_at <= $1",
+            $which,
+            " ORDER BY p.next_at, p.id LIMIT 1 OFFSET ",
+            $skipped,
+            ") FROM waiting CROSS JOIN webhooks w WHERE w.id = waiting.webhook_id AND "
+        )
+    };
+}
+
+/// Goes from webhook to webhook, so it takes as long as there are webhooks that something waits for, however much that is. To one that is
+/// not active only tests are sent. Of each workspace few are looked at, so that what waits for receivers that hang hides nobody else's.
+/// `CROSS JOIN` tells SQLite, which cannot know how few there are on its left, where to begin.
+pub(crate) const DUE: &str = concat!(
+    "WITH RECURSIVE waiting (webhook_id) AS (
+         SELECT (SELECT webhook_id FROM webhook_deliveries WHERE state = 'pending' ORDER BY webhook_id, next_at, id LIMIT 1)
+         UNION ALL
+         SELECT (SELECT p.webhook_id FROM webhook_deliveries p
+                 WHERE p.state = 'pending' AND p.webhook_id > waiting.webhook_id
+                 ORDER BY p.webhook_id, p.next_at, p.id LIMIT 1)
+         FROM waiting WHERE waiting.webhook_id IS NOT NULL),
+     next (id) AS (",
+    next_of_each!("", "0"),
+    "w.active UNION ALL ",
+    next_of_each!("", "1"),
+    "w.active UNION ALL ",
+    next_of_each!(" AND p.event = 'webhook.test'", "0"),
+    "NOT w.active UNION ALL ",
+    next_of_each!(" AND p.event = 'webhook.test'", "1"),
+    "NOT w.active),
+     ranked (id, next_at, place) AS (
+         SELECT d.id, d.next_at, ROW_NUMBER() OVER (PARTITION BY d.workspace_id ORDER BY d.next_at, d.id)
+         FROM next CROSS JOIN webhook_deliveries d WHERE d.id = next.id),
+     taken (id) AS (SELECT id FROM ranked WHERE place <= $3 ORDER BY next_at, id LIMIT $2)
+     SELECT d.*, w.url, w.secret_sealed
+     FROM taken CROSS JOIN webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.id = taken.id
+     ORDER BY d.next_at, d.id"
+);
+
+/// At most `limit` deliveries that are due, of each webhook at most [`OF_EACH`] and of each workspace at most [`OF_WORKSPACE`], those
+/// that wait longest first.
+pub async fn due(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>> {
+    let of_workspace = i64::try_from(OF_WORKSPACE).unwrap_or(i64::MAX);
+    Ok(on!(db, |c| sqlx::query_as(DUE).bind(now).bind(i64::from(limit)).bind(of_workspace).fetch_all(c))?)
 }
 
 /// Takes a delivery up, so that no other process tries it until `again_at`, when this one must have gone away. False when another
@@ -275,14 +337,17 @@ pub async fn finish(
     Ok(())
 }
 
-/// Switches a webhook off, and says why.
-pub async fn disable(tx: &mut Tx, id: WebhookId, why: &str, now: Timestamp) -> Result<()> {
+/// Switches a webhook off whose receiver is still at this address, and says why.
+pub async fn disable(tx: &mut Tx, id: WebhookId, url: &str, why: &str, now: Timestamp) -> Result<()> {
     execute!(
         tx,
-        sqlx::query("UPDATE webhooks SET active = FALSE, disabled = $2, updated_at = $3 WHERE id = $1")
-            .bind(id)
-            .bind(why)
-            .bind(now)
+        sqlx::query(
+            "UPDATE webhooks SET active = FALSE, disabled = $3, updated_at = $4 WHERE id = $1 AND url = $2"
+        )
+        .bind(id)
+        .bind(url)
+        .bind(why)
+        .bind(now)
     )?;
     Ok(())
 }

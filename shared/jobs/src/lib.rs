@@ -34,6 +34,9 @@ use tokio::time::Instant;
 /// The pauses before an attempt is repeated.
 const PAUSES: RetryBackoff = RetryBackoff { first: Duration::from_secs(2), longest: Duration::from_mins(10) };
 
+/// A document that outages have kept from being ingested for so long, one after the other, uses up its attempts like any other.
+const OUTAGE_PATIENCE: Duration = Duration::from_hours(6);
+
 /// About how long a job rests that an outage stopped.
 const POSTPONED_FOR: Duration = Duration::from_secs(10);
 
@@ -235,13 +238,18 @@ impl JobQueue {
         Ok(())
     }
 
+    /// Whether a job that an outage stops is to be [requeued](Self::postpone): how long it stood in line before does not count.
+    pub fn may_wait(&self, claim: &JobClaim) -> bool {
+        claim.outage_at.is_none_or(|since| self.now().since(since) < OUTAGE_PATIENCE)
+    }
+
     /// Gives a job back that could not be worked on through no fault of its own. The attempt does not count; it is due again
     /// after a short pause.
     pub async fn postpone(&self, claim: &JobClaim, reason: &IngestionError) -> db::Result<()> {
         let now = self.now();
         let mut tx = self.db.begin_essential().await?;
-        db::jobs::postpone(&mut tx, claim, now.plus(jitter(POSTPONED_FOR, JitterRange::Half)), reason)
-            .await?;
+        let again_at = now.plus(jitter(POSTPONED_FOR, JitterRange::Half));
+        db::jobs::postpone(&mut tx, claim, again_at, reason, now).await?;
         tx.commit().await
     }
 
@@ -327,6 +335,50 @@ mod tests {
                 clock.advance(PAUSES.longest);
             }
             assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: it is not tried for ever", t.name);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_outage_ends_nothing_that_has_only_stood_in_line_for_long() {
+        for t in &both().await {
+            let clock = Clock::manual(at(0));
+            let jobs = queue(&t.db, &clock);
+            let owner = workspace(&t.db, at(0)).await;
+            document(&t.db, owner, "late", at(0)).await;
+            let (hour, minutes) = (Duration::from_hours(1), Duration::from_mins(10));
+            // Behind others, again and again, and each time it meets a short outage.
+            for _ in 0..3 {
+                clock.advance(7 * hour);
+                let claim = jobs.claim("worker").await.unwrap().expect(t.name);
+                assert_eq!(claim.attempts, 1, "{}: none of them counts", t.name);
+                assert!(jobs.may_wait(&claim), "{}", t.name);
+                jobs.postpone(&claim, &passing()).await.unwrap();
+            }
+            // One that does not end.
+            let (since, lasting) = loop {
+                clock.advance(minutes);
+                let claim = jobs.claim("worker").await.unwrap().expect(t.name);
+                assert_eq!(claim.attempts, 1, "{}: none of them counts", t.name);
+                if !jobs.may_wait(&claim) {
+                    break (claim.outage_at.expect(t.name), claim);
+                }
+                jobs.postpone(&claim, &passing()).await.unwrap();
+            };
+            let lasted = jobs.now().since(since);
+            assert!(lasted >= 6 * hour && lasted < 6 * hour + minutes, "{}: {lasted:?}", t.name);
+            let state = jobs.fail(&lasting, &passing(), &JobProgress::default()).await.unwrap();
+            assert_eq!((state, lasting.max_attempts), (Some(JobState::Queued), 2), "{}", t.name);
+            clock.advance(PAUSES.longest);
+            let last = jobs.claim("worker").await.unwrap().expect(t.name);
+            assert!(!jobs.may_wait(&last), "{}", t.name);
+            let state = jobs.fail(&last, &passing(), &JobProgress::default()).await.unwrap();
+            assert_eq!(state, Some(JobState::Dead), "{}: it is not tried for ever", t.name);
+            // Queued anew, it has all its patience again.
+            let mut tx = t.db.begin().await.unwrap();
+            assert!(jobs.enqueue_ingest(&mut tx, owner, last.document_id).await.unwrap(), "{}", t.name);
+            tx.commit().await.unwrap();
+            let anew = jobs.claim("worker").await.unwrap().expect(t.name);
+            assert!(jobs.may_wait(&anew), "{}", t.name);
         }
     }
 

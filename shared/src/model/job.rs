@@ -163,6 +163,8 @@ pub struct JobClaim {
     pub max_attempts: i64,
     /// When it was queued.
     pub queued_at: Timestamp,
+    /// Since when parts of the service that are away keep it from its end; none when none has.
+    pub outage_at: Option<Timestamp>,
     /// Only the index is made again, from the passages that are stored; the source is left alone.
     pub from_stored: bool,
     /// The span from which it was queued, as W3C's `traceparent`.

@@ -12,7 +12,7 @@ mod run;
 mod site;
 mod sitemap;
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use lectern_db::{
     self as db, DbError,
@@ -66,8 +66,16 @@ impl LeasedWork for SyncRuns {
     /// Queues what is due, and claims the next run.
     async fn claim(&self) -> Result<Option<ClaimedSyncRun>, DbError> {
         let Runtime { db, jobs, settings, .. } = &self.runtime;
+        // A workspace that somebody holds for long does not keep the sources of others from running.
+        let mut busy = HashSet::new();
         for source in sync::due(db, jobs.now(), SCHEDULED).await? {
-            schedule(&self.runtime, &source).await?;
+            if busy.contains(&source.workspace_id) {
+                continue;
+            }
+            if let Err(error) = schedule(&self.runtime, &source).await {
+                tracing::warn!(%error, source = %source.id, "a source could not be scheduled yet");
+                busy.insert(source.workspace_id);
+            }
         }
         if !runs::any_due(db, jobs.now()).await? {
             return Ok(None);

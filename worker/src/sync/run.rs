@@ -3,10 +3,13 @@
 use std::{fmt::Display, io};
 
 use lectern_db::{
-    self as db, DbError,
+    self as db, DbError, Tx,
     audit::AuditEvent,
     documents::deletion::delete_with_receipt,
-    sync::{self, items, runs},
+    sync::{
+        self, items,
+        runs::{self, RunRequest},
+    },
 };
 use lectern_runtime::{Runtime, leased::lease_end};
 use lectern_shared::{
@@ -148,6 +151,10 @@ impl<'a> SyncRunner<'a> {
         let claim = self.run.claim_id.ok_or(RunFailure::Lost)?;
         let mut tx = self.runtime.db.begin().await?;
         db::locks::lock_workspace(&mut tx, self.run.workspace_id).await?;
+        let current = sync::lock(&mut tx, self.run.workspace_id, source.id).await?.ok_or(RunFailure::Lost)?;
+        if current.config != source.config {
+            return self.begin_anew(tx).await;
+        }
         let nothing = SyncCounts::default();
         if !runs::hold(&mut tx, self.run.id, claim, lease_end(&self.runtime.jobs), &nothing).await? {
             return Err(RunFailure::Lost);
@@ -161,22 +168,37 @@ impl<'a> SyncRunner<'a> {
         {
             sync::set_validators(&mut tx, source.id, etag.as_deref(), last_modified.as_deref()).await?;
         }
-        let (now, gone) = items::share_gone(&mut tx, &self.run).await?;
+        let (there, gone) = items::share_gone(&mut tx, &self.run).await?;
         tx.commit().await?;
         if self.run.dry_run || gone == 0 {
             return self.end(SyncRunState::Succeeded, None).await;
         }
-        let before = now - counts.added;
-        if gone * 100 > source.delete_limit * before {
+        let before = there - counts.added;
+        if gone * 100 > current.delete_limit * before {
             let asks = format!(
                 "{gone} of {before} documents are gone, which is more than the limit of {} %. Confirm the run to delete them, or \
                  cancel it to keep them.",
-                source.delete_limit
+                current.delete_limit
             );
             return self.end(SyncRunState::Waiting, Some(&asks)).await;
         }
         self.delete_gone(source.owner.creator()).await?;
         self.end(SyncRunState::Succeeded, None).await
+    }
+
+    /// Ends the run, since what it has read is not the source any more, and queues one like it: nothing that it has not come across is gone,
+    /// and the tags of what it has read are another place's.
+    async fn begin_anew(&self, mut tx: Tx) -> Result<SyncRunState, RunFailure> {
+        const CHANGED: &str = "The source was changed meanwhile; it is read again.";
+        let SyncRun { workspace_id, source_id, requested_by, dry_run, is_full, .. } = self.run;
+        let (state, now) = (SyncRunState::Failed, self.runtime.jobs.now());
+        if !runs::end(&mut tx, &self.run, state, Some(CHANGED), now).await? {
+            return Err(RunFailure::Lost);
+        }
+        let request = RunRequest { by: requested_by, dry_run, is_full };
+        runs::insert(&mut tx, workspace_id, source_id, request, now).await?;
+        tx.commit().await?;
+        Ok(state)
     }
 
     /// Deletes the documents of what was found gone, in somebody's name.

@@ -15,6 +15,8 @@ use crate::error::ApiError;
 
 /// Latest traces that are looked at.
 const TRACES: u32 = 100;
+/// Passages that are looked for: more than any traces of runs name, and what tools made up takes no more memory.
+const MOST_CITED: usize = 50_000;
 /// Passages that are read at a time.
 const PAGE: u32 = 200;
 
@@ -32,12 +34,7 @@ impl DocumentService {
     ) -> Result<Vec<Chunk>, ApiError> {
         db::documents::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         self.recorder.settled(owner.workspace_id).await;
-        let traces = db::traces::bodies_naming(&self.db, owner, id, self.clock.now(), TRACES).await?;
-        if traces.is_empty() {
-            return Err(unknown());
-        }
-        let cited_ids: HashSet<ChunkId> = traces.iter().flat_map(|body| chunk_ids(body)).collect();
-        drop(traces);
+        let cited_ids = self.cited_ids(owner, id).await?.ok_or_else(unknown)?;
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut cited = Vec::new();
         loop {
@@ -50,6 +47,27 @@ impl DocumentService {
             }
             from = last + 1;
         }
+    }
+
+    /// The ids of all passages in those of somebody's traces that name a document; none when no trace does. One trace at a time is in
+    /// memory.
+    async fn cited_ids(&self, owner: RunOwner, id: DocumentId) -> Result<Option<HashSet<ChunkId>>, ApiError> {
+        let now = self.clock.now();
+        let traces = db::traces::naming(&self.db, owner, id, now, TRACES).await?;
+        if traces.is_empty() {
+            return Ok(None);
+        }
+        let mut cited = HashSet::new();
+        for trace in traces {
+            // What is deleted meanwhile cites nothing.
+            let Some(body) = db::traces::body(&self.db, owner, trace, now).await? else { continue };
+            for chunk in chunk_ids(&body) {
+                if cited.len() < MOST_CITED {
+                    cited.insert(chunk);
+                }
+            }
+        }
+        Ok(Some(cited))
     }
 }
 

@@ -106,6 +106,8 @@ impl InvitationService {
     ) -> Result<CreationOutcome, ApiError> {
         let (actor, _) = self.workspaces.enter(actor, workspace).await?;
         actor.may(Permission::ManageWorkspace)?;
+        // Who is invited stays when the token has ended.
+        actor.may_handle_tokens()?;
         let now = self.clock.now();
         let token = random_token(PREFIX);
         let invitation = Invitation {

@@ -96,6 +96,8 @@ impl MemberService {
     ) -> Result<Member, ApiError> {
         let (actor, joined) = self.workspaces.enter(actor, workspace).await?;
         actor.may(Permission::ManageWorkspace)?;
+        // A role stays when the token has ended.
+        actor.may_handle_tokens()?;
         let mut tx = self.db.begin().await?;
         let member = self.lock(&mut tx, &actor, workspace, user).await?;
         let Some(role) = change.role.filter(|role| *role != member.role) else { return Ok(member) };
@@ -108,9 +110,6 @@ impl MemberService {
             return Err(last_owner());
         }
         db::workspaces::members::put(&mut tx, workspace, user, role, self.clock.now()).await?;
-        if role != Role::Owner {
-            db::workspaces::members::withdraw_invitations(&mut tx, workspace, user).await?;
-        }
         self.audit.note(&mut tx, &actor, AuditAction::RoleChanged, "user", user).await?;
         tx.commit().await?;
         Ok(Member { role, ..member })

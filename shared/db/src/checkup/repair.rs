@@ -5,7 +5,11 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{PAGE, SearchableDocument};
-use crate::{Result, Tx, documents, execute, jobs::BEHIND_OWN, on};
+use crate::{
+    Result, Tx, documents, execute,
+    jobs::{BEHIND_OWN, set_former},
+    on,
+};
 
 /// Queues documents to be indexed again from their stored passages, except those that are deleted, queued or running already; how
 /// many were queued. At most [`PAGE`]. They go behind what their workspaces have queued, so that page after page gives nobody more turns.
@@ -51,10 +55,12 @@ async fn queue(tx: &mut Tx, documents: &[DocumentId], from_stored: bool, now: Ti
         let mut query = QueryBuilder::new("UPDATE jobs SET state = 'queued', from_stored = ");
         query.push_bind(from_stored).push(", attempts = 0, run_at = ").push_bind(now);
         query.push(", queued_at = ").push_bind(now);
-        query.push(
-            ", fair_at = place.fair_at, started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
-             FROM (SELECT jobs.id AS job_id, ",
-        );
+        query.push(concat!(
+            ", fair_at = place.fair_at, started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL,
+             outage_at = NULL, ",
+            set_former!(),
+            " FROM (SELECT jobs.id AS job_id, "
+        ));
         query.push(BEHIND_OWN);
         query.push(
             " AS fair_at

@@ -80,7 +80,8 @@ macro_rules! passed_over {
 
 pub(crate) const PASSED_OVER: &str = passed_over!();
 
-/// What an UPDATE of a job sets to give it to $4 until $3, at $1.
+/// What an UPDATE of a job sets to give it to $4 until $3, at $1. What kept it from its end before it stood in line for an hour, without
+/// being tried, is over or begins anew.
 macro_rules! set_taken {
     ($claim:literal) => {
         concat!(
@@ -89,7 +90,8 @@ macro_rules! set_taken {
             ", lease_until = $3, worker = $4, attempts = attempts + 1,
                     claimed_revision = COALESCE(
                         (SELECT revision FROM documents WHERE documents.id = jobs.document_id), 0),
-                    started_at = $1, finished_at = NULL, stage = NULL, progress = NULL"
+                    started_at = $1, finished_at = NULL, stage = NULL, progress = NULL,
+                    outage_at = CASE WHEN run_at > $1 - 3600000000 THEN outage_at END"
         )
     };
 }
@@ -98,7 +100,7 @@ macro_rules! set_taken {
 macro_rules! taken_columns {
     () => {
         "jobs.id, jobs.kind, jobs.workspace_id, jobs.document_id, jobs.claim_id, jobs.claimed_revision, jobs.attempts, jobs.max_attempts,
-                       jobs.queued_at, jobs.from_stored, jobs.trace_parent, jobs.fair_at"
+                       jobs.queued_at, jobs.outage_at, jobs.from_stored, jobs.trace_parent, jobs.fair_at"
     };
 }
 

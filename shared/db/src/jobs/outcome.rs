@@ -17,22 +17,26 @@ pub async fn release(tx: &mut Tx, claim: &JobClaim, now: Timestamp) -> Result<bo
     requeue_uncounted(tx, claim, now, None).await
 }
 
-/// Gives a job back that an outage stopped: the attempt does not count, and it is due at `run_at`. False when the claim is no
-/// longer held.
+/// Why a job is given back, and when that was.
+type OutageNotice<'a> = (&'a IngestionError, Timestamp);
+
+/// Gives a job back that an outage stopped: the attempt does not count, and it is due at `run_at`. It is noted since when that goes
+/// on. False when the claim is no longer held.
 pub async fn postpone(
     tx: &mut Tx,
     claim: &JobClaim,
     run_at: Timestamp,
     reason: &IngestionError,
+    now: Timestamp,
 ) -> Result<bool> {
-    requeue_uncounted(tx, claim, run_at, Some(reason)).await
+    requeue_uncounted(tx, claim, run_at, Some((reason, now))).await
 }
 
 async fn requeue_uncounted(
     tx: &mut Tx,
     claim: &JobClaim,
     run_at: Timestamp,
-    reason: Option<&IngestionError>,
+    outage: Option<OutageNotice<'_>>,
 ) -> Result<bool> {
     let rows = execute!(
         tx,
@@ -42,14 +46,16 @@ async fn requeue_uncounted(
                              attempts = CASE WHEN claimed_revision = (
                                  SELECT revision FROM documents WHERE documents.id = jobs.document_id)
                                  THEN attempts - 1 ELSE 0 END,
-                             last_error = COALESCE($4, last_error), stage = NULL, progress = NULL
+                             last_error = COALESCE($4, last_error), stage = NULL, progress = NULL,
+                             outage_at = COALESCE(outage_at, $6)
              WHERE id = $1 AND claim_id = $2 AND state = 'running'",
         )
         .bind(claim.id)
         .bind(claim.claim_id)
         .bind(run_at)
-        .bind(reason.map(Json))
-        .bind(reason.map(|_| NONE_YET))
+        .bind(outage.map(|(reason, _)| Json(reason)))
+        .bind(outage.map(|_| NONE_YET))
+        .bind(outage.map(|(_, now)| now))
     )?;
     Ok(rows == 1)
 }
@@ -99,7 +105,7 @@ pub async fn fail(
 pub(super) async fn requeue(tx: &mut Tx, claim: &JobClaim, now: Timestamp) -> Result<Option<JobState>> {
     Ok(on!(tx, |c| sqlx::query_scalar(
         "UPDATE jobs SET state = 'queued', run_at = $3, attempts = 0, claim_id = NULL, lease_until = NULL,
-                         stage = NULL, progress = NULL
+                         stage = NULL, progress = NULL, outage_at = NULL
          WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING state"
     )
     .bind(claim.id)

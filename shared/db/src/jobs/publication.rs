@@ -2,11 +2,11 @@
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{GenerationId, JobId},
+    ids::GenerationId,
     model::{
         Json,
         document::{SearchIndexInfo, SourceState},
-        job::JobClaim,
+        job::{JobClaim, JobState},
     },
 };
 use uuid::Uuid;
@@ -42,6 +42,11 @@ impl GenerationPublication {
     fn chunks(&self) -> i64 {
         i64::try_from(self.index.chunks).unwrap_or(i64::MAX)
     }
+
+    /// Whether the document answers from the passages that it answered from before, its source left alone.
+    fn mended_nothing(&self) -> bool {
+        self.claim.from_stored && self.replaces.is_some()
+    }
 }
 
 /// How publishing ended.
@@ -65,9 +70,9 @@ pub async fn publish(db: &Db, publication: &GenerationPublication, now: Timestam
     if !answer_from(&mut tx, publication).await? {
         return requeue_outdated(tx, claim, now).await;
     }
-    if !end_job(&mut tx, publication, now).await? {
+    let Some(ended) = end_job(&mut tx, publication, now).await? else {
         return Ok(PublishOutcome::ClaimLost);
-    }
+    };
     if publication.replaces.is_some() {
         execute!(tx, sqlx::query(
             "UPDATE generations SET state = 'superseded', purge_at = $2 WHERE document_id = $1 AND state = 'active'"
@@ -80,7 +85,9 @@ pub async fn publish(db: &Db, publication: &GenerationPublication, now: Timestam
         // Else it was given up meanwhile, and what is kept of it may be gone.
         return Ok(if is_writable { PublishOutcome::Incomplete } else { PublishOutcome::ClaimLost });
     }
-    webhooks::emit_ingestion(&mut tx, claim.workspace_id, &[claim.document_id], None, now).await?;
+    if ended == JobState::Done {
+        webhooks::emit_ingestion(&mut tx, claim.workspace_id, &[claim.document_id], None, now).await?;
+    }
     tx.commit().await?;
     Ok(PublishOutcome::Yes)
 }
@@ -122,7 +129,7 @@ pub async fn publish_together(
 async fn publish_each(tx: &mut Tx, publications: &[GenerationPublication], now: Timestamp) -> Result<bool> {
     for publication in publications {
         let is_published = answer_from(tx, publication).await?
-            && end_job(tx, publication, now).await?
+            && end_job(tx, publication, now).await?.is_some()
             && activate(tx, publication).await?;
         if !is_published {
             return Ok(false);
@@ -151,13 +158,18 @@ macro_rules! set_answering {
     };
 }
 
-/// What an UPDATE of a job sets to end it well.
+/// What an UPDATE of a job sets to end it well, or as the ingestion before it ended, if it is one that mended nothing of that.
 macro_rules! set_ended {
-    ($now:literal, $source:literal, $warnings:literal) => {
+    ($now:literal, $source:literal, $warnings:literal, $mended_nothing:literal) => {
         concat!(
-            "state = 'done', claim_id = NULL, lease_until = NULL, finished_at = ",
+            "state = CASE WHEN ",
+            $mended_nothing,
+            " THEN COALESCE(former_state, 'done') ELSE 'done' END, last_error = CASE WHEN ",
+            $mended_nothing,
+            " THEN former_error END, from_stored = (from_stored AND former_state IS NULL), former_state = NULL, former_error = NULL,
+             claim_id = NULL, lease_until = NULL, outage_at = NULL, finished_at = ",
             $now,
-            ", last_error = NULL, stage = 'INDEX', progress = NULL, source = COALESCE(",
+            ", stage = 'INDEX', progress = NULL, source = COALESCE(",
             $source,
             ", source), warnings = COALESCE(",
             $warnings,
@@ -190,23 +202,27 @@ async fn answer_from(tx: &mut Tx, publication: &GenerationPublication) -> Result
     Ok(rows == 1)
 }
 
-/// Ends the job; false when the claim is no longer held.
-async fn end_job(tx: &mut Tx, publication: &GenerationPublication, now: Timestamp) -> Result<bool> {
+/// Ends the job, and tells how; none when the claim is no longer held.
+async fn end_job(
+    tx: &mut Tx,
+    publication: &GenerationPublication,
+    now: Timestamp,
+) -> Result<Option<JobState>> {
     let GenerationPublication { claim, learnt, .. } = publication;
-    let ended: Option<JobId> = on!(tx, |c| {
+    Ok(on!(tx, |c| {
         sqlx::query_scalar(concat!(
             "UPDATE jobs SET ",
-            set_ended!("$3", "$4", "$5"),
-            " WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING id"
+            set_ended!("$3", "$4", "$5", "$6"),
+            " WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING state"
         ))
         .bind(claim.id)
         .bind(claim.claim_id)
         .bind(now)
         .bind(learnt.as_ref().map(|learnt| Json(&learnt.source)))
         .bind(learnt.as_ref().map(|learnt| Json(&learnt.warnings)))
+        .bind(publication.mended_nothing())
         .fetch_optional(c)
-    })?;
-    Ok(ended.is_some())
+    })?)
 }
 
 /// Ends the making of a generation whose passages are all there; false when they are not, or it was given up.
@@ -253,7 +269,8 @@ async fn publish_all(
              RETURNING 1),
          ended AS (
              UPDATE jobs SET ",
-        set_ended!("$14", "published.job_source", "published.job_warnings"),
+        // None of them answered before, so all were read.
+        set_ended!("$14", "published.job_source", "published.job_warnings", "FALSE"),
         " FROM published
              WHERE jobs.id = published.job_id AND jobs.claim_id = published.claim_id AND jobs.state = 'running'
              RETURNING 1),

@@ -165,12 +165,15 @@ pub async fn note_unseen(tx: &mut Tx, run: &SyncRun, reason: &str) -> Result<()>
     Ok(())
 }
 
-/// How many documents a source has, and how many of them a run has found gone.
+/// How many documents a source has, with those that a run has deleted so far, and how many of these the run has found gone.
 pub async fn share_gone(tx: &mut Tx, run: &SyncRun) -> Result<(i64, i64)> {
     Ok(on!(tx, |c| {
         sqlx::query_as(
         "SELECT (SELECT COUNT(*) FROM source_items i JOIN documents d ON d.id = i.document_id AND d.deleted_at IS NULL
-                 WHERE i.source_id = $1),
+                 WHERE i.source_id = $1)
+                + (SELECT COUNT(*) FROM source_run_items r
+                   WHERE r.run_id = $2 AND r.outcome = 'gone'
+                     AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.id = r.document_id AND d.deleted_at IS NULL)),
                 (SELECT COUNT(*) FROM source_run_items WHERE run_id = $2 AND outcome = 'gone')"
     )
     .bind(run.source_id)

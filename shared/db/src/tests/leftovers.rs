@@ -3,7 +3,7 @@
 use lectern_shared::{
     clock::Timestamp,
     ids::{DocumentId, UserId, WorkspaceId},
-    model::{page::PageInfo, workspace::Role},
+    model::{job::JobKind, page::PageInfo, workspace::Role},
 };
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
@@ -12,8 +12,10 @@ use super::accounts::new_token;
 use crate::{
     Db, Tx,
     accounts::{self, AccountMembership},
-    api_tokens, chunks, documents, execute, generations, index_segments, known_addresses, on, pages,
-    testing::{account_of, at, both, commit, finished_or_blocked, made_in, published, user, workspace},
+    api_tokens, chunks, documents, execute, generations, index_segments, jobs, known_addresses, on, pages,
+    testing::{
+        account_of, at, both, commit, finished_or_blocked, made_in, plain, published, user, workspace,
+    },
     workspaces::{self, leftovers},
 };
 
@@ -310,6 +312,52 @@ async fn an_account_that_was_closed_and_not_deleted_opens_nothing_and_is_deleted
         commit!(t.db, |tx| accounts::insert(tx, &again, at(4)));
         assert!(commit!(t.db, |tx| leftovers::purge(tx, gone, at(4), at(9))), "{}", t.name);
         assert!(!is_there(&t.db, gone).await, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_closed_account_with_many_documents_goes_some_of_them_at_a_time() {
+    const DOCUMENTS: usize = 450;
+    for t in &both().await {
+        let (gone, kept) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (searchable, _) = published(&t.db, gone, "searchable", &["text"], at(1)).await;
+        published(&t.db, kept, "kept", &["text"], at(1)).await;
+        let before = columns_with(&t.db, kept).await;
+        let mut tx = t.db.begin().await.unwrap();
+        for _ in 1..DOCUMENTS {
+            let document = plain(gone, "one");
+            documents::insert(&mut tx, &document, at(1)).await.unwrap();
+            jobs::enqueue(&mut tx, gone, document.id, JobKind::Ingest, 1, at(1)).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        commit!(t.db, |tx| accounts::close(tx, account_of(gone), at(2)));
+
+        let living = async || {
+            let found: (i64, i64, i64) = on!(t.db, |c| sqlx::query_as(
+                "SELECT (SELECT COUNT(*) FROM documents WHERE workspace_id = $1 AND deleted_at IS NULL),
+                        (SELECT COUNT(*) FROM jobs WHERE workspace_id = $1 AND state <> 'cancelled'),
+                        (SELECT COUNT(*) FROM document_contents
+                         WHERE document_id IN (SELECT id FROM documents WHERE workspace_id = $1))"
+            )
+            .bind(gone)
+            .fetch_one(c))
+            .unwrap();
+            found
+        };
+        for left in [250, 50, 0] {
+            assert!(!commit!(t.db, |tx| leftovers::purge(tx, gone, at(3), at(9))), "{}", t.name);
+            assert_eq!(living().await, (left, left, left), "{}", t.name);
+        }
+        assert!(documents::find(&t.db, gone, searchable).await.unwrap().is_none(), "{}", t.name);
+        assert!(documents::active(&t.db, gone).await.unwrap().is_empty(), "{}", t.name);
+        while !documents::tombstones(&t.db, at(3), 1).await.unwrap().is_empty()
+            || !generations::purgeable(&t.db, at(3), 1).await.unwrap().is_empty()
+        {
+            sweep(&t.db, at(3)).await;
+        }
+        assert!(commit!(t.db, |tx| leftovers::purge(tx, gone, at(4), at(9))), "{}", t.name);
+        assert!(!is_there(&t.db, gone).await, "{}", t.name);
+        assert_eq!(columns_with(&t.db, kept).await, before, "{}: another's stays", t.name);
     }
 }
 

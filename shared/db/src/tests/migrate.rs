@@ -85,6 +85,21 @@ async fn a_schema_of_a_newer_version_is_refused_and_foreign_keys_stay_on() {
 }
 
 #[tokio::test]
+async fn a_schema_beside_this_one_is_another_installations() {
+    use crate::migrate::{SchemaStatus, standing};
+    for t in both_empty().await.iter().filter(|t| t.name == "PostgreSQL") {
+        let mut tx = t.db.begin().await.unwrap();
+        for statement in ["CREATE SCHEMA another", "CREATE TABLE another._sqlx_migrations (version BIGINT)"] {
+            execute!(tx, sqlx::query(statement)).unwrap();
+        }
+        tx.commit().await.unwrap();
+        assert_eq!(standing(&t.db).await.unwrap(), SchemaStatus::Empty);
+        migrate::run(&t.db).await.unwrap();
+        assert_eq!(standing(&t.db).await.unwrap(), SchemaStatus::Current);
+    }
+}
+
+#[tokio::test]
 async fn a_schema_of_another_version_or_making_is_told_from_this_one() {
     use crate::migrate::{SchemaStatus, standing, version};
     for t in &both_empty().await {

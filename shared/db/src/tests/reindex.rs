@@ -1,10 +1,23 @@
 //! Documents that are indexed again from their stored passages.
 
-use crate::{
-    chunks, documents,
-    jobs::{self, ReindexTarget},
-    testing::{active, at, both, claim, commit, document, enqueue, passages, published, workspace},
+use lectern_shared::{
+    ids::{DocumentId, WorkspaceId},
+    model::job::{IngestionError, JobState},
 };
+
+use crate::{
+    Db, checkup, chunks, documents,
+    jobs::{self, JobProgress, PublishOutcome, ReindexTarget},
+    testing::{
+        active, at, both, claim, commit, document, enqueue, passages, publish, published, staged, workspace,
+    },
+};
+
+/// How a document's ingestion stands, and what its error says.
+async fn standing(db: &Db, workspace: WorkspaceId, document: DocumentId) -> (JobState, Option<String>) {
+    let found = documents::ingestion(db, workspace, document).await.unwrap().unwrap();
+    (found.state, found.last_error.map(|error| error.0.code))
+}
 
 #[tokio::test]
 async fn searchable_documents_are_queued_to_be_indexed_from_what_is_stored() {
@@ -58,6 +71,60 @@ async fn a_document_that_is_to_be_ingested_is_not_only_indexed() {
         assert_eq!(commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::All, at(2))), 1, "{}", t.name);
         assert!(enqueue(&t.db, workspace, document, at(3)).await);
         assert!(!claim(&t.db, at(10)).await.unwrap().from_stored, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_failed_is_indexed_again_and_still_says_so() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let (document, _) = published(&t.db, owner, "one", &["old"], at(1)).await;
+        let fail = async |code: &str, now| {
+            let claim = claim(&t.db, at(now)).await.expect(t.name);
+            let error = IngestionError { code: code.to_owned(), message: String::new(), retryable: false };
+            let report = JobProgress::default();
+            commit!(t.db, |tx| jobs::fail(tx, &claim, &error, None, &report, at(now)));
+        };
+        let finish = async |from_stored: bool, now| {
+            let claim = claim(&t.db, at(now)).await.expect(t.name);
+            assert_eq!(claim.from_stored, from_stored, "{}", t.name);
+            let generation = staged(&t.db, &claim, &["old"], at(now)).await;
+            assert_eq!(publish(&t.db, &claim, generation, at(now)).await, PublishOutcome::Yes, "{}", t.name);
+            assert_eq!(active(&t.db, owner, document).await, Some(generation), "{}", t.name);
+        };
+        let again = async |now| commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::All, at(now)));
+        let failed = (JobState::Dead, Some("no_text".to_owned()));
+
+        // Its source was replaced by one that cannot be read.
+        assert!(enqueue(&t.db, owner, document, at(2)).await, "{}", t.name);
+        fail("no_text", 3).await;
+        assert_eq!(again(4).await, 1, "{}", t.name);
+        finish(true, 5).await;
+        assert_eq!(standing(&t.db, owner, document).await, failed, "{}", t.name);
+        // Indexing it fails too, once; that is what is shown until it is done.
+        assert_eq!(again(6).await, 1, "{}", t.name);
+        fail("embedder_failed", 7).await;
+        assert_eq!(
+            standing(&t.db, owner, document).await.1.as_deref(),
+            Some("embedder_failed"),
+            "{}",
+            t.name
+        );
+        assert_eq!(commit!(t.db, |tx| checkup::index_again(tx, &[document], at(8))), 1, "{}", t.name);
+        finish(true, 9).await;
+        assert_eq!(standing(&t.db, owner, document).await, failed, "{}", t.name);
+        // One that was stopped stays stopped, and one that is ingested from its source is mended.
+        assert!(enqueue(&t.db, owner, document, at(10)).await, "{}", t.name);
+        assert!(commit!(t.db, |tx| jobs::cancel(tx, owner, document, at(11))), "{}", t.name);
+        assert_eq!(again(12).await, 1, "{}", t.name);
+        finish(true, 13).await;
+        assert_eq!(standing(&t.db, owner, document).await, (JobState::Cancelled, None), "{}", t.name);
+        assert_eq!(again(14).await, 1, "{}", t.name);
+        assert!(enqueue(&t.db, owner, document, at(15)).await, "{}", t.name);
+        finish(false, 16).await;
+        assert_eq!(again(17).await, 1, "{}", t.name);
+        finish(true, 18).await;
+        assert_eq!(standing(&t.db, owner, document).await, (JobState::Done, None), "{}", t.name);
     }
 }
 

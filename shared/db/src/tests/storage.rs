@@ -138,7 +138,7 @@ async fn what_an_attempt_reserves_counts_until_its_claim_is_lost() {
 
             let later = at(0).plus(LEASE * 2);
             let is_lost = match ended {
-                "postponed" => commit!(t.db, |tx| jobs::postpone(tx, &first, later, &error)),
+                "postponed" => commit!(t.db, |tx| jobs::postpone(tx, &first, later, &error, at(2))),
                 "handed back" => commit!(t.db, |tx| jobs::release(tx, &first, at(2))),
                 "failed" => {
                     let report = JobProgress::default();

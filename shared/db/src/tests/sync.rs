@@ -111,5 +111,13 @@ async fn what_a_run_has_not_seen_is_gone_once_somebody_says_so() {
         assert_eq!(gone, [("c".to_owned(), documents[2])], "{}", t.name);
         let outcome = items::outcome(&t.db, run.id, "c").await.unwrap();
         assert_eq!(outcome, Some(SyncOutcome::Gone), "{}", t.name);
+        // Cut off in the middle of its deletions, it has as many documents as when it began them.
+        assert!(
+            commit!(t.db, |tx| crate::documents::delete(tx, owner, documents[2], at(51), at(51))),
+            "{}",
+            t.name
+        );
+        commit!(t.db, |tx| items::forget(tx, source, "c"));
+        assert_eq!(commit!(t.db, |tx| items::share_gone(tx, &run)), (2, 1), "{}", t.name);
     }
 }

@@ -1,8 +1,8 @@
 //! Records of predict runs.
 
 use lectern_shared::{
-    ids::{AgentId, TraceId, WorkspaceId},
-    model::Json,
+    ids::{AgentId, ApiTokenId, DocumentId, TraceId, WorkspaceId},
+    model::{Json, workspace::RunOwner},
 };
 use serde_json::json;
 
@@ -13,8 +13,8 @@ use crate::{
     traces::{self, StoredTrace, TraceFilter},
 };
 
-async fn trace(db: &Db, workspace: WorkspaceId, agent: AgentId, expires_at: u64) -> StoredTrace {
-    let trace = StoredTrace {
+fn kept(agent: AgentId) -> StoredTrace {
+    StoredTrace {
         id: TraceId::generate(),
         agent_id: agent,
         session: Some("Sitzung 1".to_owned()),
@@ -24,7 +24,11 @@ async fn trace(db: &Db, workspace: WorkspaceId, agent: AgentId, expires_at: u64)
         rating: None,
         feedback: None,
         feedback_at: None,
-    };
+    }
+}
+
+async fn trace(db: &Db, workspace: WorkspaceId, agent: AgentId, expires_at: u64) -> StoredTrace {
+    let trace = kept(agent);
     commit!(db, |tx| traces::insert(tx, run_in(workspace), &trace, None, at(expires_at)));
     trace
 }
@@ -77,6 +81,42 @@ async fn traces_are_listed_newest_first_for_one_agent_or_all() {
             (Some(b), end, vec![ids[1]]),
         ] {
             assert_eq!(list(&t.db, workspace, agent, 1, before).await, expected, "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn traces_that_name_a_document_are_found_among_the_latest_of_whoever_asked_and_read_one_by_one() {
+    for t in &both().await {
+        let (ours, theirs) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (agent, other) = (agent(&t.db, ours, at(0)).await, agent(&t.db, theirs, at(0)).await);
+        let (named, unnamed) = (DocumentId::generate(), DocumentId::generate());
+        let naming = async |owner: RunOwner, agent, document: DocumentId, expires_at| {
+            let body = json!({"citations": [{"documentId": document, "chunkId": "c"}]});
+            let trace = StoredTrace { body: Json(body), ..kept(agent) };
+            commit!(t.db, |tx| traces::insert(tx, owner, &trace, None, at(expires_at)));
+            trace
+        };
+        let owner = run_in(ours);
+        let by_token = RunOwner { token: Some(ApiTokenId::generate()), ..owner };
+        let oldest = naming(owner, agent, named, 100).await;
+        let first = naming(owner, agent, named, 100).await;
+        naming(owner, agent, unnamed, 100).await;
+        naming(by_token, agent, named, 100).await;
+        naming(owner, agent, named, 10).await;
+        naming(run_in(theirs), other, named, 100).await;
+        let last = naming(owner, agent, named, 100).await;
+
+        let found = traces::naming(&t.db, owner, named, at(10), 100).await.unwrap();
+        assert_eq!(found, [last.id, first.id, oldest.id], "{}", t.name);
+        // The one between them is one of the latest, too.
+        let found = traces::naming(&t.db, owner, named, at(10), 3).await.unwrap();
+        assert_eq!(found, [last.id, first.id], "{}", t.name);
+        let body = traces::body(&t.db, owner, first.id, at(10)).await.unwrap().unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&body).unwrap(), first.body.0, "{}", t.name);
+        for (asker, now) in [(by_token, 10), (run_in(theirs), 10), (owner, 100)] {
+            let body = traces::body(&t.db, asker, first.id, at(now)).await.unwrap();
+            assert_eq!(body, None, "{}: {asker:?} at {now}", t.name);
         }
     }
 }

@@ -241,6 +241,22 @@ async fn an_invitation_works_once_and_in_its_time_for_whom_it_is_meant() {
 }
 
 #[tokio::test]
+async fn whoever_is_an_owner_no_more_has_invited_nobody() {
+    for t in &both().await {
+        let ada = user(&t.db, at(0)).await;
+        let workspace = shared(&t.db, &[(ada, Role::Owner)]).await;
+        let others = invite(&t.db, workspace, None, b"others").await;
+        let mine = Invitation { id: InvitationId::generate(), created_by: ada, ..others };
+        commit!(t.db, |tx| invitations::insert(tx, &mine, None, b"mine"));
+        let take = async |token: &[u8]| commit!(t.db, |tx| invitations::take(tx, token, "", at(2))).is_some();
+        put(&t.db, workspace, ada, Role::Owner, 1).await;
+        put(&t.db, workspace, ada, Role::Builder, 1).await;
+        assert!(!take(b"mine").await, "{}", t.name);
+        assert!(take(b"others").await, "{}: another's stays", t.name);
+    }
+}
+
+#[tokio::test]
 async fn invitations_are_listed_until_they_are_withdrawn_or_have_ended() {
     for t in &both().await {
         let (workspace, other) = (shared(&t.db, &[]).await, shared(&t.db, &[]).await);

@@ -4,10 +4,13 @@
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{DocumentId, UserId, WorkspaceId},
+    ids::{UserId, WorkspaceId},
 };
 
 use crate::{Db, Result, Tx, accounts, documents, execute, on};
+
+/// Documents that are deleted in one transaction.
+const DOCUMENTS: u32 = 200;
 
 /// What a workspace owns besides documents. What hangs on these goes with them, by the schema's own cascades; a test compares both with
 /// the tables that there are.
@@ -47,7 +50,8 @@ pub async fn deleted(db: &Db, after: WorkspaceId, limit: u32) -> Result<Vec<Work
 }
 
 /// Removes what was added to a deleted workspace, or everything if it was only [closed](super::close), and its row when that was
-/// deleted before `before` and nothing of it is left. A workspace that is not deleted is not touched. True when the row is gone.
+/// deleted before `before` and nothing of it is left. A workspace that is not deleted is not touched. True when the row is gone; of many
+/// documents it takes some, so that nobody waits for all of them.
 pub async fn purge(tx: &mut Tx, workspace: WorkspaceId, now: Timestamp, before: Timestamp) -> Result<bool> {
     let found: Option<bool> = on!(tx, |c| {
         sqlx::query_scalar("SELECT is_personal FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL")
@@ -56,17 +60,17 @@ pub async fn purge(tx: &mut Tx, workspace: WorkspaceId, now: Timestamp, before: 
     })?;
     let Some(is_personal) = found else { return Ok(false) };
     let account = UserId::from(*workspace.as_uuid());
-    if is_personal && accounts::is_half_deleted(tx, workspace).await? {
-        // The process that closed it did not come further.
-        accounts::delete(tx, account, now).await?;
+    // The process that closed it did not come further.
+    let is_half_deleted = is_personal && accounts::is_half_deleted(tx, workspace).await?;
+    if is_half_deleted {
+        // It may after all: both lock the account before the workspace.
+        accounts::lock(tx, account).await?;
     }
-    let living: Vec<DocumentId> = on!(tx, |c| {
-        sqlx::query_scalar("SELECT id FROM documents WHERE workspace_id = $1 AND deleted_at IS NULL")
-            .bind(workspace)
-            .fetch_all(c)
-    })?;
-    for document in living {
-        documents::delete(tx, workspace, document, now, now).await?;
+    if documents::delete_some(tx, workspace, now, DOCUMENTS).await? == u64::from(DOCUMENTS) {
+        return Ok(false);
+    }
+    if is_half_deleted {
+        accounts::delete(tx, account, now).await?;
     }
     remove_owned(tx, workspace).await?;
     if is_personal {

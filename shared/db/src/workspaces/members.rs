@@ -8,7 +8,7 @@ use lectern_shared::{
 
 use crate::{Db, Result, Tx, execute, on};
 
-/// Makes an account a member, or gives a member another role.
+/// Makes an account a member, or gives a member another role. Invitations of whoever may invite nobody any more are withdrawn.
 pub async fn put(
     tx: &mut Tx,
     workspace: WorkspaceId,
@@ -27,7 +27,7 @@ pub async fn put(
         .bind(role)
         .bind(now)
     )?;
-    Ok(())
+    if role == Role::Owner { Ok(()) } else { withdraw_invitations(tx, workspace, user).await }
 }
 
 macro_rules! select_members {
@@ -104,7 +104,7 @@ pub async fn joined_by(tx: &mut Tx, user: UserId) -> Result<Vec<WorkspaceId>> {
 }
 
 /// Withdraws the invitations that a member made: whoever may not invite any more has invited nobody.
-pub async fn withdraw_invitations(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<()> {
+async fn withdraw_invitations(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<()> {
     execute!(
         tx,
         sqlx::query("DELETE FROM invitations WHERE workspace_id = $1 AND created_by = $2")

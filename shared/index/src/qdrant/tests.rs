@@ -275,6 +275,7 @@ fn claim() -> JobClaim {
         attempts: 1,
         max_attempts: 5,
         queued_at: Timestamp::from_micros(0),
+        outage_at: None,
         from_stored: false,
         trace_parent: None,
     }

@@ -50,13 +50,13 @@ async fn a_job_that_an_outage_stopped_was_never_tried_and_rests_with_the_reason(
         let workspace = workspace(&t.db, at(0)).await;
         let first = claimed(&t.db, workspace, "one", at(0)).await;
         let reason = error("unavailable");
-        assert!(commit!(t.db, |tx| jobs::postpone(tx, &first, at(15), &reason)), "{}", t.name);
+        assert!(commit!(t.db, |tx| jobs::postpone(tx, &first, at(15), &reason, at(5))), "{}", t.name);
         let job = ingestion(&t.db, workspace, first.document_id).await;
         assert_eq!((job.state, job.attempts), (JobState::Queued, 0), "{}", t.name);
         assert_eq!(job.last_error.unwrap().0, reason, "{}", t.name);
         assert!(claim(&t.db, at(14)).await.is_none(), "{}", t.name);
         assert_eq!(claim(&t.db, at(15)).await.unwrap().attempts, 1, "{}", t.name);
-        assert!(!commit!(t.db, |tx| jobs::postpone(tx, &first, at(30), &reason)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| jobs::postpone(tx, &first, at(30), &reason, at(20))), "{}", t.name);
     }
 }
 
