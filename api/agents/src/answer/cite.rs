@@ -7,7 +7,7 @@
 mod markdown;
 mod markers;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use self::markdown::code_spans;
@@ -78,10 +78,7 @@ pub(crate) fn cite(
     best_sentence: BestSentence<'_>,
 ) -> Vec<AnswerCitation> {
     let code = code_spans(answer);
-    let is_code = |at: usize| {
-        let after = code.partition_point(|span| span.start <= at);
-        after > 0 && at < code[after - 1].end
-    };
+    let is_code = lies_in(&code);
     let passages = NumberedPassages::new(sources);
     let markers = markers(answer, &is_code);
     let spans = quoted_spans(answer, &is_code);
@@ -121,6 +118,46 @@ pub(crate) fn cite(
         }
     }
     looks.citations
+}
+
+/// Whether a byte lies in one of these spans, which are in order.
+fn lies_in(spans: &[Range<usize>]) -> impl Fn(usize) -> bool {
+    move |at| {
+        let after = spans.partition_point(|span| span.start <= at);
+        after > 0 && at < spans[after - 1].end
+    }
+}
+
+/// What an answer says in quotation marks. A citation keeps either the answer's own words or a sentence of the passage, and this
+/// tells which of the two words are that were not found.
+#[derive(Debug)]
+pub struct AnswerQuotations(HashSet<String>);
+
+impl AnswerQuotations {
+    /// Those of this answer.
+    pub fn of(answer: &str) -> Self {
+        let code = code_spans(answer);
+        let is_code = lies_in(&code);
+        let markers = markers(answer, &is_code);
+        let mut quoted = HashSet::new();
+        for span in quoted_spans(answer, &is_code) {
+            // A marker inside the marks cites what stands before it.
+            let first = markers.partition_point(|marker| marker.bytes.start < span.inner.start);
+            let inside = markers[first..].iter().map(|marker| marker.bytes.start);
+            let cuts = inside.take_while(|cut| *cut < span.inner.end).take(MAX_QUOTES);
+            for end in cuts.chain([span.inner.end]) {
+                quoted.extend(
+                    QuotedWords::read(answer, span.inner.start..end, &markers).map(|quote| quote.words),
+                );
+            }
+        }
+        Self(quoted)
+    }
+
+    /// Whether these words are one of them, as a citation has them.
+    pub fn holds(&self, words: &str) -> bool {
+        self.0.contains(words)
+    }
 }
 
 /// What a marker stands for.

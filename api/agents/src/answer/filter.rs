@@ -10,6 +10,7 @@ mod known;
 mod markdown;
 mod markers;
 
+pub use self::markdown::markdown_steps;
 use self::{guard::LinkGuard, known::KnownReferences, markers::MarkerFilter};
 
 /// Filters one answer.

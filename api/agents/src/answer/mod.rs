@@ -11,4 +11,8 @@ pub(crate) mod markers;
 pub(crate) mod quote;
 pub(crate) mod redact;
 
-pub use self::link::{passage_url, place_url};
+pub use self::{
+    cite::AnswerQuotations,
+    filter::markdown_steps,
+    link::{passage_url, place_url},
+};

@@ -1,30 +1,74 @@
 //! Quotations: where an answer holds them, and whether a source really says so.
 //!
 //! A quotation counts as found only if the source has the same words in the same order. What may differ is how a text is set,
-//! never what it says: white space, ligatures, accents in one piece or in two. An ellipsis stands for words of the same source
-//! that were left out. Nothing else may differ, neither case nor punctuation, dashes or quotation marks, and a match must not
-//! begin or end inside a word or a number: "rose to 10" is not a quotation of "rose to 100", nor "5 degrees" of "-5 degrees".
+//! never what it says: white space, ligatures, accents in one piece or in two. An ellipsis stands for a few words of the same
+//! source that were left out between others: what is left out can turn a meaning round, so that each part has to be a quotation
+//! by itself, and to stand near the one before it. Nothing else may differ, neither case nor punctuation, dashes or quotation
+//! marks, and a match must not begin or end inside a word or a number: "rose to 10" is not a quotation of "rose to 100", nor
+//! "5 degrees" of "-5 degrees".
 
 use std::ops::Range;
 
 use unicode_normalization::char::{canonical_combining_class, decompose_canonical, decompose_compatible};
 
+/// Each part of a quotation with an ellipsis has so many words, or so many characters of scripts without blanks.
+const MIN_PART_WORDS: usize = 3;
+const MIN_PART_CHARACTERS: usize = 6;
+
+/// The most characters that an ellipsis stands for.
+const MAX_OMITTED: usize = 150;
+
+/// The most places of the first part behind which the others are looked for.
+const MAX_STARTS: usize = 50;
+
 /// Finds a quotation in a text: the byte range from the first quoted word to the last, or `None`.
 ///
-/// Parts between ellipses (`…`, `...`, `. . .`, `[...]`, `(…)`) must stand in the text in the same order.
+/// Parts between ellipses (`…`, `...`, `. . .`, `[...]`, `(…)`) must stand in the text in the same order, with at most
+/// [`MAX_OMITTED`] characters between two of them, and have several words each.
 /// Takes time in proportion to both lengths.
 pub(crate) fn verify_quote(quote: &str, text: &str) -> Option<Range<usize>> {
+    let stored = NormalizedText::of(text);
+    let parts = parts_between_ellipses(quote);
+    if let [part] = parts.as_slice() {
+        return stored.whole(&NormalizedText::of(part));
+    }
+    // The source may have the ellipsis itself.
+    if let Some(found) = stored.whole(&NormalizedText::of(quote)).filter(|_| !parts.is_empty()) {
+        return Some(found);
+    }
+    let are_long = parts.iter().all(|part| has_several_words(part));
+    let parts: Vec<NormalizedText<'_>> = parts.into_iter().map(NormalizedText::of).collect();
+    let (first, others) = parts.split_first().filter(|_| are_long)?;
+    let mut from = 0;
+    for _ in 0..MAX_STARTS {
+        let start = stored.find(&first.units, from..stored.units.len())?;
+        if let Some(end) = stored.end_of(others, start + first.units.len()) {
+            return stored.bytes(start..end);
+        }
+        from = start + 1;
+    }
+    None
+}
+
+/// Finds a quotation that a person has shortened, who knows what was left out: as [`verify_quote`], with parts of any length and
+/// however far apart.
+pub(crate) fn find_in_order(quote: &str, text: &str) -> Option<Range<usize>> {
     let stored = NormalizedText::of(text);
     let mut from = 0;
     let mut found: Option<Range<usize>> = None;
     for part in parts_between_ellipses(quote) {
         let part = NormalizedText::of(part);
-        let at = stored.find(&part.units, from)?;
+        let at = stored.find(&part.units, from..stored.units.len())?;
         from = at + part.units.len();
         let bytes = stored.bytes(at..from)?;
         found = Some(found.map_or(bytes.clone(), |whole| whole.start..bytes.end));
     }
     found
+}
+
+fn has_several_words(part: &str) -> bool {
+    part.split_whitespace().count() >= MIN_PART_WORDS
+        || part.chars().filter(|character| is_unspaced(*character)).count() >= MIN_PART_CHARACTERS
 }
 
 /// One character to compare, and the bytes of the source characters that it comes from.
@@ -82,8 +126,22 @@ impl<'a> NormalizedText<'a> {
         Some(units.first()?.bytes.start..units.last()?.bytes.end)
     }
 
-    /// The first place, from `from` on, at which `part` stands (Knuth-Morris-Pratt).
-    fn find(&self, part: &[NormalizedChar], from: usize) -> Option<usize> {
+    /// The bytes of the first place at which all of another text stands.
+    fn whole(&self, other: &Self) -> Option<Range<usize>> {
+        let at = self.find(&other.units, 0..self.units.len())?;
+        self.bytes(at..at + other.units.len())
+    }
+
+    /// Where the last of these parts ends, which stand near each other behind `from`.
+    fn end_of(&self, parts: &[Self], from: usize) -> Option<usize> {
+        parts.iter().try_fold(from, |from, part| {
+            let near = from.saturating_add(MAX_OMITTED + part.units.len()).min(self.units.len());
+            self.find(&part.units, from..near).map(|at| at + part.units.len())
+        })
+    }
+
+    /// The first place within `within` at which `part` stands (Knuth-Morris-Pratt).
+    fn find(&self, part: &[NormalizedChar], within: Range<usize>) -> Option<usize> {
         let mut borders = vec![0; part.len()];
         let mut length = 0;
         for at in 1..part.len() {
@@ -94,7 +152,7 @@ impl<'a> NormalizedText<'a> {
             borders[at] = length;
         }
         length = 0;
-        for (at, unit) in self.units.iter().enumerate().skip(from) {
+        for (at, unit) in self.units.iter().enumerate().take(within.end).skip(within.start) {
             while length > 0 && unit.character != part[length].character {
                 length = borders[length - 1];
             }

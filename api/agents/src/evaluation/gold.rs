@@ -20,7 +20,7 @@ use lectern_shared::{
 use lru::LruCache;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::answer::quote::{is_unspaced, verify_quote};
+use crate::answer::quote::{find_in_order, is_unspaced};
 
 /// Documents whose passages are remembered, and bytes of them, at most.
 const DOCUMENTS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
@@ -187,7 +187,7 @@ fn place(quote: &str, document: &IndexedDocument, hasher: &RandomState) -> GoldP
     };
     let similar: Vec<&IndexedPassage> =
         if sought.is_empty() { Vec::new() } else { passages.iter().filter(within).collect() };
-    let exact = similar.iter().filter(|passage| verify_quote(quote, &passage.text).is_some());
+    let exact = similar.iter().filter(|passage| find_in_order(quote, &passage.text).is_some());
     let exact: HashSet<ChunkId> = exact.map(|passage| passage.id).collect();
     if !exact.is_empty() {
         return GoldPlace { state: GoldState::Found, chunks: Some(exact) };

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, ops::Range};
 
-use super::{AnswerCitation, CitableSource, cite};
+use super::{AnswerCitation, AnswerQuotations, CitableSource, cite};
 
 const SKY: &str = "It is known that the sky is blue at noon. Grass is green.";
 const SEA: &str = "The sea is deep and wide.";
@@ -64,6 +64,23 @@ fn of_markers_without_end_few_are_told() {
 fn a_quotation_that_the_source_does_not_hold_stays_and_is_not_verified() {
     let cited = check("“the sky is red at noon” [1]").remove(0);
     assert_eq!((cited.quote.as_str(), cited.verified, cited.range), ("the sky is red at noon", false, None));
+}
+
+#[test]
+fn the_words_of_a_citation_that_was_not_verified_are_told_apart_by_the_answer() {
+    for (answer, is_quoted) in [
+        ("“the sky is red at noon” [1]", true),
+        ("It says \"Bicycles belong on the roof top\" [1].", true),
+        ("“the sky is red [1] at noon” and more [1]", true),
+        ("The “sky” is blue [1].", false),
+        ("The sky is blue at noon [1].", false),
+        ("`“the sky is red at noon”` [1]", false),
+    ] {
+        let quoted = AnswerQuotations::of(answer);
+        for cited in check(answer) {
+            assert_eq!(quoted.holds(&cited.quote), is_quoted, "{answer}: {cited:?}");
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod line;
 mod nesting;
 mod readers;
 
+use std::borrow::Cow;
+
 use self::{
     effort::ParseCost,
     line::{LineState, LineTail},
@@ -129,7 +131,7 @@ impl MarkdownState {
         }
         // Every list, quotation and note ends before such a line, and none begins with it that is not seen from here.
         let is_first = self.is_after_blank && self.line.indent == 0 && !self.line.has_tab;
-        if self.fence.is_none() && is_first && (character.is_alphanumeric() || character == '#') {
+        if self.fence.is_none() && is_first && begins_anew(character) {
             self.begin_anew();
         }
     }
@@ -252,6 +254,33 @@ impl MarkdownState {
     }
 }
 
+/// Whether a line that begins with this, behind a blank one, stands in no block of those before.
+fn begins_anew(character: char) -> bool {
+    character.is_alphanumeric() || character == '#'
+}
+
+/// What a Markdown parser has to do for a whole text, in bytes that it goes past; none if that is nested deeper than anybody writes.
+/// It takes time in proportion to the text, which a parser may not.
+pub fn markdown_steps(text: &str) -> Option<usize> {
+    // To a parser, a carriage return ends a line too.
+    let text = if text.contains('\r') {
+        Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        Cow::Borrowed(text)
+    };
+    let (mut steps, mut effort, mut is_after_blank) = (0_usize, ParseCost::new(), true);
+    for line in text.split_inclusive('\n') {
+        if is_after_blank && line.starts_with(begins_anew) {
+            steps = steps.saturating_add(effort.steps());
+            effort = ParseCost::new();
+        }
+        effort.deepen(depth(line)?);
+        line.chars().for_each(|character| effort.feed(character));
+        is_after_blank = line.trim_matches([' ', '\t', '\n']).is_empty();
+    }
+    Some(steps.saturating_add(effort.steps()))
+}
+
 /// Takes so many steps of those that are left; whether they may be taken.
 fn spend(left: &mut usize, steps: usize) -> bool {
     let after = left.checked_sub(steps).filter(|_| steps <= MOST_AT_ONCE);
@@ -287,5 +316,34 @@ fn closing_run(view: &str, length: usize, end: LookaheadEnd) -> ClosingRun {
     match end {
         LookaheadEnd::Open if goes_on => ClosingRun::Open,
         LookaheadEnd::Open | LookaheadEnd::Full | LookaheadEnd::Last => ClosingRun::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::markdown_steps;
+
+    #[test]
+    fn a_whole_text_takes_what_its_parts_take() {
+        let words = "Words of it.\nMore of them.\n\n".repeat(10_000);
+        assert_eq!(markdown_steps(&words), Some(words.len()));
+        // What is deep or hard makes no more of the rest.
+        let (list, title) = ("- - - a\n  b\n\n", "[a](b \"\n\"c\n\n");
+        let [alone, hard] = [list, title].map(|text| markdown_steps(text).unwrap());
+        assert!(alone > list.len(), "{alone}");
+        assert_eq!(markdown_steps(&format!("{list}{words}")), Some(alone + words.len()));
+        assert_eq!(markdown_steps(&format!("{words}A {title}{words}")), Some(2 * words.len() + hard + 2));
+    }
+
+    #[test]
+    fn what_keeps_a_parser_busy_takes_many_steps_whatever_ends_its_lines() {
+        for end in ["\n", "\r", "\r\n"] {
+            let title = format!("[a](b \"{}", format!("\"a{end}").repeat(10_000));
+            assert!(markdown_steps(&title).is_some_and(|steps| steps > 500 * title.len()), "{end:?}");
+            let list = format!("- - - a{end}{}", format!("b{end}").repeat(1_000));
+            assert!(markdown_steps(&list).is_some_and(|steps| steps >= 3 * list.len() / 2), "{end:?}");
+        }
+        assert_eq!(markdown_steps(&"> ".repeat(100)), None);
+        assert_eq!(markdown_steps(&"- ".repeat(100)), None);
     }
 }

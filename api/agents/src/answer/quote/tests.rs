@@ -62,31 +62,26 @@ fn ligatures_and_decomposed_accents_are_the_same_letters() {
 
 #[test]
 fn parts_around_an_ellipsis_must_stand_in_order() {
-    let text = "One two three. Four five six. Seven eight nine.";
-    for quote in
-        ["One two … five six", "One two ... five six", "One two [...] five six", "One two (…) five six"]
-    {
-        assert_eq!(found(quote, text), Some("One two three. Four five six"), "{quote}");
+    let text = "One two three, at last. Four five six. Seven eight nine.";
+    for ellipsis in ["…", "...", "[...]", "(…)", ". . .", "....", "⋯", "……"] {
+        let quote = format!("One two three {ellipsis} Four five six");
+        assert_eq!(found(&quote, text), Some("One two three, at last. Four five six"), "{quote}");
     }
     assert_eq!(found("…Four five…", text), Some("Four five"));
-    for quote in
-        ["One two . . . five six", "One two .... five six", "One two ⋯ five six", "One two …… five six"]
-    {
-        assert_eq!(found(quote, text), Some("One two three. Four five six"), "{quote}");
-    }
     for quote in [
-        "Seven eight … One two",
-        "One two … seven eight",
-        "One two … five four",
-        "One two three … two three",
-        "One two … Four five six seven",
-        "One t… Four five",
-        "One two … our five",
-        "One two .. five",
-        "One two [..] five",
-        "One two . . five six",
-        "One two five six",
+        "Seven eight nine … One two three",
+        "One two three … seven eight nine",
+        "One two three … five six four",
+        "One two three … two three, at",
+        "One two three … Four five six seven",
+        "One two t… Four five six",
+        "One two three … our five six",
+        "One two three .. Four five six",
+        "One two three [..] Four five six",
+        "One two three . . Four five six",
+        "One two three Four five six",
         "…",
+        "… …",
         "[…]",
         ". . .",
         "",
@@ -95,6 +90,40 @@ fn parts_around_an_ellipsis_must_stand_in_order() {
     }
     assert_eq!(found("wait… what", "wait… what"), Some("wait… what"));
     assert!(found("wait what", "wait… what").is_none(), "what was left out is said to be");
+}
+
+#[test]
+fn an_ellipsis_joins_no_scraps_and_nothing_that_stands_far_apart() {
+    let rules = "Bicycles belong in the cellar, never in the stairwell.";
+    for quote in [
+        "Bicycles belong ... in the stairwell",
+        "Bicycles ... belong ... in the stairwell",
+        "Bicycles belong in the cellar … stairwell",
+    ] {
+        assert!(found(quote, rules).is_none(), "{quote}");
+    }
+    assert!(found("Bicycles belong in … never in the stairwell.", rules).is_some());
+    let apart = |characters: usize| {
+        format!("The gate opens at six. {} The cellar is locked at night.", "x".repeat(characters))
+    };
+    let quote = "The gate opens at six. … The cellar is locked at night.";
+    assert!(found(quote, &apart(140)).is_some());
+    assert!(found(quote, &apart(160)).is_none());
+    // The beginning may stand somewhere else as well.
+    let twice = format!("The gate opens at six. {}", apart(160) + &apart(20));
+    assert!(found(quote, &twice).is_some());
+    assert_eq!(
+        found("東京は日本の…人口が最も多い", "東京は日本の首都であり、人口が最も多い都市です。"),
+        Some("東京は日本の首都であり、人口が最も多い")
+    );
+    assert!(found("東京は…都市です", "東京は日本の首都であり、人口が最も多い都市です。").is_none());
+}
+
+#[test]
+fn a_quotation_with_an_ellipsis_is_looked_for_at_once_in_a_repetitive_text() {
+    let text = "ab ab ab ".repeat(100_000);
+    let quote = format!("ab ab ab … {}x", "ab ".repeat(3_000));
+    assert!(verify_quote(&quote, &text).is_none());
 }
 
 #[test]

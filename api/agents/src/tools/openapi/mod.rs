@@ -228,6 +228,9 @@ impl CallableTool for OpenApiTool {
         let server = server.as_ref().map_err(|reason| no_server(*reason))?;
         let ask = request::build(operation, &offered.spec.parameters, server, &self.headers, &arguments)?;
         let answer = self.service.send(ask, self.service.until(deadline)).await?;
-        Ok(self.render(answer).await)
+        let succeeded = (200..300).contains(&answer.status);
+        let told = self.render(answer).await;
+        // The model is told the same; but what failed is nobody's answer, and is not given again.
+        if succeeded { Ok(told) } else { Err(ToolError::Reported(told)) }
     }
 }

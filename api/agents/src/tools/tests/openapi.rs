@@ -264,12 +264,6 @@ async fn answers_are_given_back_as_what_they_are() {
             "Status 200\n{\"a b\\\\\":12345678901234567890123,\"\\\" \":1.10}",
         ),
         (Reply::Body(200, "application/problem+json", b"{ }".into()), "Status 200\n{}"),
-        (
-            Reply::Body(404, "application/json", b"{ \"error\": \"no pet\" }".into()),
-            "Status 404\n{\"error\":\"no pet\"}",
-        ),
-        (text(500, "out of pets"), "Status 500\nout of pets"),
-        (text(401, "who are you?"), "Status 401\nwho are you?"),
         (Reply::Body(204, "text/plain", Vec::new()), "Status 204, without content."),
         (Reply::Body(200, "application/json", b"not json".into()), "Status 200\nnot json"),
         (Reply::Body(200, "image/png", vec![0; 10]), "Status 200, 10 bytes, image/png, which is not shown."),
@@ -289,6 +283,29 @@ async fn answers_are_given_back_as_what_they_are() {
         let answer = call(&opened(&site, json!({})).await, 2, json!({"path": {"petId": "1"}})).await.unwrap();
         assert!(answer.starts_with(expected), "{expected}: {answer}");
         assert!(answer.len() < 66_000);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_the_api_refuses_is_a_failure_in_its_own_words() {
+    for (reply, told) in [
+        (
+            Reply::Body(404, "application/json", b"{ \"error\": \"no pet\" }".into()),
+            "Status 404\n{\"error\":\"no pet\"}",
+        ),
+        (text(500, "out of pets"), "Status 500\nout of pets"),
+        (text(401, "who are you?"), "Status 401\nwho are you?"),
+        (Reply::Body(503, "text/plain", Vec::new()), "Status 503, without content."),
+    ] {
+        let site =
+            Site::new(
+                move |seen| {
+                    if seen.line == "GET /docs/openapi" { text(200, THREE_ONE) } else { reply.clone() }
+                },
+            )
+            .await;
+        let refused = call(&opened(&site, json!({})).await, 2, json!({"path": {"petId": "1"}})).await;
+        assert_eq!(refused, Err(ToolError::Reported(told.to_owned())));
     }
 }
 
