@@ -215,6 +215,12 @@ async fn an_answer_is_not_given_again_to_a_credential_that_was_taken_away(mode: 
     let (status, _) = post(&script_client, TOKENS, "key", &body).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
 
+    // Not to one that could not have made it either.
+    let asker = ada.create(TOKENS, &json!({"description": "asks", "role": "asker"})).await;
+    let asker = ada.with_token(asker["token"].as_str().expect("the value"));
+    let refused = post(&asker, TOKENS, "key", &body).await;
+    assert_eq!(refused.0, StatusCode::CONFLICT);
+
     // The key is the user's, with whichever credential.
     assert_eq!(create(&ada, TOKENS, "key", &body).await.body, created.body);
     let (status, _) = ada.post("/auth/sign-out", &json!({})).await;

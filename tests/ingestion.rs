@@ -138,6 +138,7 @@ async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker
         ("TXT", "http://169.254.169.254/latest/meta-data/".to_owned(), "refused_address"),
         ("TXT", "http://[::1]/".to_owned(), "refused_address"),
         ("TXT", web.redirect("/leads-inside", "http://127.0.0.2:9/secret"), "refused_address"),
+        ("TXT", web.redirect("/leads-out", "ftp://127.0.0.1/file"), "refused_redirect"),
         ("TXT", web.serve("/empty", "text/plain", ""), "no_extractable_text"),
         ("TXT", web.serve("/blank", "text/plain", " \n\t "), "no_extractable_text"),
         (

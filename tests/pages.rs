@@ -154,6 +154,13 @@ async fn what_cannot_be_shown_is_told_with_what_to_change() {
     }
     let text = uploaded(&client, "note.txt", b"The gate is green.").await;
     let linked = client.ingest(&json!({"name": "Note", "type": "TXT", "content": "The gate."})).await;
+    let broken = upload(&client, "broken.pdf", b"%PDF-1.7\n1 0 obj\n<<").await;
+    let broken = client.wait_until_ingested(id(&broken)).await;
+    assert_eq!(broken["ingestion"]["error"]["code"], "damaged", "{broken:#}");
+    let request = client.request(Method::GET, &format!("/documents/{}/pages", id(&broken)));
+    let (status, body) = envelope(send(request).await).await;
+    assert_eq!((status, &body["error"]["code"]), (StatusCode::NOT_FOUND, &json!("no_page_images")));
+    assert!(body["error"].to_string().contains("could not be read"), "{body:#}");
     for (document, words) in [(&text, "no PDF"), (&linked, "not stored")] {
         for path in ["pages", "pages/1"] {
             let request = client.request(Method::GET, &format!("/documents/{}/{path}", id(document)));

@@ -1,14 +1,49 @@
 //! Evaluations in a browser: an answer becomes a case, the case is run, and a change is judged by it.
 
+use reqwest::StatusCode;
 use serde_json::json;
 
-use super::{assert_no_complaints, browsers::assert_for_everybody, sign_in};
+use super::{Visits, assert_no_complaints, browsers::assert_for_everybody, sign_in};
 use crate::support::{
     browser::Browser,
     client::id,
     model::{Model, Reply},
     service::Service,
 };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_words_under_one_number_a_case_expects_those_that_were_chosen() {
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let text = "The warranty lasts two years from the day of purchase. It covers all parts of the engine.";
+    let document = owner.ingest(&json!({"name": "Warranty", "type": "TXT", "content": text})).await;
+    let told = "It \"lasts two years from the day\", \"covers all parts\" and is \"free of any charge\" [1].";
+    let model = Model::scripted([Reply::text(told)]).await;
+    let agent = json!({"name": "Clerk", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = owner.create_agent(&agent).await;
+    owner.link(id(&agent), id(&document)).await;
+    let (_, answer) = owner.predict(id(&agent), "What does the warranty cover?").await;
+    let trace = id(&answer["trace"]);
+    let evaluation = owner.create("/evaluations", &json!({"name": "Questions"})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+
+    let page = visits.get(&format!("/traces/{trace}")).await.text().await.expect("a text");
+    let choices = page.split("name=\"place:number\"").nth(1).expect("a choice").split("</select>").next();
+    let choices = choices.expect("its end").to_owned();
+    assert!(!choices.contains("free of any charge"), "the document does not say so: {choices}");
+    for quote in ["covers all parts", "lasts two years from the day"] {
+        let before = choices.split(quote).next().expect("what stands before it");
+        let place =
+            before.rsplit("value=\"").next().and_then(|rest| rest.split('"').next()).expect("a value");
+        let form = [("evaluationId", id(&evaluation)), ("place:number", place)];
+        let added = visits.submit(&format!("/traces/{trace}/case"), &form).await;
+        assert_eq!(added.status(), StatusCode::SEE_OTHER, "{quote}");
+        let cases = owner.read(&format!("/evaluations/{}/cases", id(&evaluation))).await;
+        assert_eq!(cases[0]["expect"][0]["quote"], quote, "{cases:#}");
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_becomes_a_case_and_a_change_is_judged_by_it() {

@@ -1,6 +1,7 @@
 //! The dashboard: what its pages promise to every browser, and the ways of the three kinds of people through it.
 
 mod browsers;
+mod documents;
 mod evaluations;
 mod pages;
 mod published;
@@ -36,14 +37,14 @@ async fn service() -> Service {
 }
 
 /// A person's browser as far as a server sees it: its cookies, and where its pages say that they come from.
-struct Visits<'a> {
+pub(crate) struct Visits<'a> {
     client: &'a Client,
     origin: String,
     cookies: String,
 }
 
 impl<'a> Visits<'a> {
-    fn new(service: &Service, client: &'a Client) -> Self {
+    pub(crate) fn new(service: &Service, client: &'a Client) -> Self {
         Self { client, origin: service.base_url(), cookies: String::new() }
     }
 
@@ -52,7 +53,7 @@ impl<'a> Visits<'a> {
     }
 
     /// Sends a form, and keeps the cookies that come back.
-    async fn submit(&mut self, path: &str, fields: &[(&str, &str)]) -> Response {
+    pub(crate) async fn submit(&mut self, path: &str, fields: &[(&str, &str)]) -> Response {
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         let request = self.client.request_outside(Method::POST, path).body(body);
         let form = "application/x-www-form-urlencoded";
@@ -68,7 +69,7 @@ impl<'a> Visits<'a> {
         answer
     }
 
-    async fn sign_in(&mut self, email: &str) {
+    pub(crate) async fn sign_in(&mut self, email: &str) {
         let answer = self.submit("/sign-in", &[("email", email), ("password", PASSWORD)]).await;
         assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{email}");
     }

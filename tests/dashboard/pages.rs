@@ -223,6 +223,24 @@ async fn each_role_reaches_its_pages(mode: Mode) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_page_says_that_there_are_more_agents_than_it_shows() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    agent_with_report(&owner).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let home = async || visits.get("/").await.text().await.expect("a text");
+    for at in 2..=24 {
+        owner.create_agent(&json!({"name": format!("Guide {at}"), "type": "CHATVENDOR"})).await;
+    }
+    assert!(!home().await.contains("All agents"), "all of them are shown");
+    owner.create_agent(&json!({"name": "One more", "type": "CHATVENDOR"})).await;
+    let home = home().await;
+    assert!(home.contains("All agents") && home.contains("One more"), "{home}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_users_wrote_is_text_on_every_page() {
     let service = service().await;
     let owner = service.signed_up("ada@example.com").await;
@@ -292,7 +310,7 @@ async fn a_wrong_form_says_what_to_change_and_a_repeated_one_makes_one_thing() {
     assert_eq!(wrong.status(), StatusCode::UNPROCESSABLE_ENTITY);
     let text = wrong.text().await.expect("a text");
     assert!(
-        text.contains("<strong>name</strong> is required") && text.contains("<strong>url</strong>"),
+        text.contains("<strong>Name</strong> is required") && text.contains("<strong>Address</strong>"),
         "{text}"
     );
     let form = [("nonce", "one"), ("name", "Note"), ("type", "TXT"), ("content", "A note.")];
@@ -357,7 +375,9 @@ async fn documents_are_found_by_what_is_known_of_them_page_by_page(mode: Mode) {
         ("name=_", 0),
         ("metadata=department%3Dpeople", 3),
         ("metadata=tens%3D5", 10),
+        ("metadata=tens%3D5.0", 10),
         ("metadata=tens%3D6", 0),
+        ("metadata=Department%3Dpeople", 0),
         ("type=PDF", 0),
         ("state=dead", 0),
     ] {
@@ -376,12 +396,22 @@ async fn documents_are_found_by_what_is_known_of_them_page_by_page(mode: Mode) {
     let shelf = format!("collection={}&name=Note+0", id(&collection));
     assert_eq!(names(&visits, &shelf).await.0.len(), 5);
 
+    // What cannot be understood is not taken for no filter at all.
+    let unclear = visits.get("/documents?metadata=department%3Apeople").await;
+    assert_eq!(unclear.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(unclear.text().await.expect("a text").contains("department=people"));
+    let form = [("action", "delete"), ("all:boolean", "true"), ("filter", "metadata=department%3Apeople")];
+    visits.submit("/documents/bulk", &form).await;
+    assert_eq!(names(&visits, "name=Note+0").await.0.len(), 10);
+
     // What is done to all that match is done to no other.
     let form = [("action", "delete"), ("all:boolean", "true"), ("filter", "metadata=department%3Dpeople")];
     let done = visits.submit("/documents/bulk", &form).await;
     assert_eq!(done.status(), StatusCode::SEE_OTHER);
     assert_eq!(names(&visits, "name=Note+0").await.0.len(), 7);
     let nothing = visits.submit("/documents/bulk", &[("action", "delete")]).await;
-    assert_eq!(nothing.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(location(&nothing), "../documents?said=unselected&");
+    let list = visits.get("/documents?said=unselected&").await.text().await.expect("a text");
+    assert!(list.contains("Select at least one document") && list.contains("data-bulk"), "{list}");
     assert_eq!(names(&visits, "name=Note+0").await.0.len(), 7);
 }

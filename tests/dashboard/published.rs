@@ -9,13 +9,22 @@ use serde_json::{Value, json};
 use super::{QUESTION, Visits, agent_with_report, assert_no_complaints};
 use crate::support::{
     browser::Browser,
-    client::{Client, data, envelope, send},
+    client::{Client, data, envelope, id, send},
     in_both_modes,
+    model::{Model, Reply},
+    process::POLL,
     service::{Mode, Service},
     web::Web,
+    within_deadline,
 };
 
-in_both_modes!(a_page_is_open_to_whom_its_builder_says, feedback_is_kept_with_the_answer_of_whoever_gives_it);
+in_both_modes!(
+    a_page_is_open_to_whom_its_builder_says,
+    feedback_is_kept_with_the_answer_of_whoever_gives_it,
+    strangers_are_told_the_answer_and_its_sources_and_nothing_else,
+    a_page_without_its_token_is_said_to_be_closed,
+    the_token_of_a_page_says_when_it_was_last_asked,
+);
 
 async fn publish(client: &Client, agent: &str, page: &Value) -> (StatusCode, Value) {
     envelope(send(client.request(Method::PUT, &format!("/agents/{agent}/publication")).json(page)).await)
@@ -57,11 +66,17 @@ async fn a_page_is_open_to_whom_its_builder_says(mode: Mode) {
     let cited = text.split("href=\"../cite/").nth(1).expect("a source").split('"').next().expect("its end");
     let cited = send(guest.request_outside(Method::GET, &format!("/cite/{cited}"))).await;
     assert!(cited.text().await.expect("a text").contains("<mark>"));
-    let mut refused = false;
-    for _ in 0..5 {
-        refused |= ask(&guest, &origin, "guide").await.0 == StatusCode::TOO_MANY_REQUESTS;
+    // All that a minute has may come at once.
+    for _ in 0..3 {
+        assert_eq!(ask(&guest, &origin, "guide").await.0, StatusCode::OK);
     }
-    assert!(refused, "there is a limit for all of them together");
+    let mut refused = None;
+    for _ in 0..5 {
+        let (status, text) = ask(&guest, &origin, "guide").await;
+        refused = refused.or((status == StatusCode::TOO_MANY_REQUESTS).then_some(text));
+    }
+    let told = refused.expect("there is a limit for all of them together");
+    assert!(told.contains("Try again in some seconds") && !told.contains("API token"), "{told}");
 
     // In frames of the sites that it names, and of no other.
     let framed = send(guest.request_outside(Method::GET, "/embed/guide")).await;
@@ -92,6 +107,91 @@ async fn a_page_is_open_to_whom_its_builder_says(mode: Mode) {
     for bad in ["%00", "%FF", "a%2Fb"] {
         assert_eq!(open(bad).await, StatusCode::NOT_FOUND, "{bad}");
     }
+}
+
+async fn strangers_are_told_the_answer_and_its_sources_and_nothing_else(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("owner@example.com").await;
+    let model = Model::start().await;
+    let agent = json!({"name": "Guide", "type": "CHATVENDOR", "llm": model.llm("clockwork")});
+    let agent = id(&owner.create_agent(&agent).await).to_owned();
+    // What is asked is in it, so that it is found.
+    let text = format!("Bicycles belong in the cellar. {QUESTION}");
+    let rules = json!({"name": "House rules", "type": "TXT", "content": text});
+    owner.link(&agent, id(&owner.ingest(&rules).await)).await;
+    data(publish(&owner, &agent, &json!({"slug": "guide", "access": "public"})).await);
+    let (guest, origin) = (service.client(), service.base_url());
+    let page = send(guest.request_outside(Method::GET, "/ask/guide")).await.text().await.expect("a text");
+    assert!(page.contains("maxlength=\"10000\""), "as many as are taken: {page}");
+
+    // What a model puts into a document's mouth is told to be no words of it.
+    let invented = "Bicycles belong on the roof top";
+    model.reply(Reply::text(&format!("It says \"{invented}\" [1].")));
+    let (status, text) = ask(&guest, &origin, "guide").await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+    assert!(text.contains("Not in this source") && !text.contains("The passage says"), "{text}");
+    model.reply(Reply::text("The cellar is for bicycles [1]."));
+    let (_, text) = ask(&guest, &origin, "guide").await;
+    assert!(text.contains("The passage says: “Bicycles belong in the cellar.”"), "{text}");
+    assert!(!text.contains("clockwork") && !text.contains("tokens"), "what it took is its builder's: {text}");
+
+    model.always(Reply::status(401, &json!({"error": "no such key"})));
+    let (status, text) = ask(&guest, &origin, "guide").await;
+    assert_eq!(status, StatusCode::BAD_GATEWAY, "{text}");
+    assert!(text.contains("cannot answer at the moment") && !text.contains("provider"), "{text}");
+}
+
+async fn a_page_without_its_token_is_said_to_be_closed(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("owner@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("owner@example.com").await;
+    let shown = async |path: String| visits.get(&path).await.text().await.expect("a text");
+    let pages = [format!("/agents/{agent}"), format!("/agents/{agent}/publish")];
+    data(publish(&owner, &agent, &json!({"slug": "guide", "access": "public"})).await);
+    for page in pages.clone() {
+        assert!(!shown(page).await.contains("does not answer any more"));
+    }
+    let tokens = owner.read("/api-tokens").await;
+    let tokens = tokens.as_array().expect("a list").iter();
+    let of_page =
+        |token: &&Value| token["description"].as_str().is_some_and(|text| text.ends_with("ask/guide"));
+    let token = tokens.clone().find(of_page).expect("the page's token");
+    let listed = shown("/tokens".to_owned()).await;
+    assert!(listed.contains("asks one agent only, at most 60 requests a minute"), "{listed}");
+    data(owner.delete(&format!("/api-tokens/{}", id(token))).await);
+    for page in pages.clone() {
+        let text = shown(page).await;
+        assert!(text.contains("does not answer any more") && text.contains("Publish"), "{text}");
+    }
+    data(publish(&owner, &agent, &json!({"slug": "guide", "access": "public"})).await);
+    for page in pages {
+        assert!(!shown(page).await.contains("does not answer any more"));
+    }
+}
+
+async fn the_token_of_a_page_says_when_it_was_last_asked(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("owner@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    data(publish(&owner, &agent, &json!({"slug": "guide", "access": "public"})).await);
+    let last_use = async || {
+        let tokens = owner.read("/api-tokens").await;
+        let of_page = |token: &&Value| token["agentId"] == agent.as_str();
+        tokens.as_array().expect("a list").iter().find(of_page).expect("the page's token")["lastUsedAt"]
+            .clone()
+    };
+    assert_eq!(last_use().await, Value::Null);
+    assert_eq!(ask(&service.client(), &service.base_url(), "guide").await.0, StatusCode::OK);
+    // It is noted beside the answer.
+    let noted = async {
+        while last_use().await.is_null() {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline("the use to be noted", noted).await;
 }
 
 async fn feedback_is_kept_with_the_answer_of_whoever_gives_it(mode: Mode) {
@@ -129,7 +229,7 @@ async fn a_widget_answers_on_the_pages_of_a_site_that_may_show_it() {
     let (agent, _) = agent_with_report(&owner).await;
     let (site, elsewhere) = (Web::start().await, Web::start().await);
     let script = format!(
-        "<!doctype html><title>Shop</title><h1>Shop</h1><script src=\"{}/embed.js\" data-page=\"guide\" data-label=\"Ask us\" data-accent=\"#8a2be2\" async></script>",
+        "<!doctype html><head><title>Shop</title><script src=\"{}/embed.js\" data-page=\"guide\" data-label=\"Ask us\" data-accent=\"#8a2be2\"></script></head><body><h1>Shop</h1></body>",
         service.base_url()
     );
     let [good, bad] = [&site, &elsewhere].map(|web| web.serve("/shop", "text/html", script.clone()));

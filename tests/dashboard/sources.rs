@@ -56,6 +56,11 @@ async fn a_source_is_added_runs_and_asks() {
     browser
         .wait_until("the end of the run", "document.querySelector('#run .state.good')?.innerText === 'Done'")
         .await;
+    // What is gone leads to its receipt.
+    browser.click("#run tr:has(.state.bad) a[href*='documents/']").await;
+    browser
+        .wait_until("its receipt", "document.querySelector('h1')?.textContent.endsWith('was deleted')")
+        .await;
     browser.goto(&format!("{}/documents", service.base_url())).await;
     let listed = browser.text("tbody").await;
     assert!(listed.contains("lichen") && !listed.contains("moss"), "{listed}");

@@ -17,6 +17,7 @@ in_both_modes!(
     cases_come_and_go_in_files,
     a_collection_of_others_is_taken_as_far_as_its_documents_are_here,
     an_answer_becomes_a_case_by_one_request,
+    of_several_words_under_one_number_those_that_the_document_has_become_a_case,
     what_cannot_be_a_case_is_refused_with_what_to_change
 );
 
@@ -126,6 +127,25 @@ async fn an_answer_becomes_a_case_by_one_request(mode: Mode) {
     assert_eq!((status.as_u16(), &body["error"]["fields"][0]["path"]), (422, &json!("citation")));
     let (status, _) = client.post(&path, &json!({"evaluationId": trace})).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+async fn of_several_words_under_one_number_those_that_the_document_has_become_a_case(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let warranty =
+        document(&client, "Warranty", "The warranty lasts two years from the day of purchase.").await;
+    let told = "It \"lasts two years from the day\" and is \"free of any charge\" [1].";
+    let model = Model::scripted([Reply::text(told)]).await;
+    let agent =
+        client.create_agent(&json!({"name": "clerk", "type": "CHATVENDOR", "llm": model.llm("m")})).await;
+    client.link(id(&agent), &warranty).await;
+    let (_, answer) = client.predict(id(&agent), "How long does the warranty last?").await;
+    let citations = answer["trace"]["citations"].as_array().expect("a list");
+    let quoted: Vec<_> = citations.iter().map(|cited| (&cited["n"], &cited["verified"])).collect();
+    assert_eq!(quoted, [(&json!(1), &json!(false)), (&json!(1), &json!(true))], "{answer:#}");
+    let set = evaluation(&client, json!({"agentId": id(&agent)})).await;
+    let path = format!("/traces/{}/cases", id(&answer["trace"]));
+    let made = client.create(&path, &json!({"evaluationId": set, "citation": 1})).await;
+    assert_eq!(made["expect"][0]["quote"], "lasts two years from the day", "{made:#}");
 }
 
 async fn what_cannot_be_a_case_is_refused_with_what_to_change(mode: Mode) {

@@ -1,14 +1,17 @@
 //! What workspaces may hold and use, which the operator decides.
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Team, ask, assert_refused};
-use crate::support::{
-    client::{Client, data, id},
-    in_both_modes,
-    model::{INPUT_TOKENS, Model, OUTPUT_TOKENS, Reply},
-    service::{Mode, Service},
+use crate::{
+    dashboard::Visits,
+    support::{
+        client::{Client, data, envelope, id, send},
+        in_both_modes,
+        model::{INPUT_TOKENS, Model, OUTPUT_TOKENS, Reply},
+        service::{Mode, Service},
+    },
 };
 
 in_both_modes!(
@@ -112,6 +115,16 @@ async fn tokens_over_the_months_quota_are_refused_with_what_is_used(mode: Mode) 
     assert_eq!(model.requests().len(), asked, "the model was not asked");
     let shown = asker.read(&team.path("")).await["used"].to_string();
     assert!(shown.contains(&used), "{shown}");
+    // It counts on a page for members, whichever workspace their browser is in.
+    let page = json!({ "slug": "guide", "access": "members" });
+    let publication = format!("/agents/{agent}/publication");
+    data(envelope(send(team.owner.request(Method::PUT, &publication).json(&page)).await).await);
+    let browser = service.client();
+    let mut visits = Visits::new(&service, &browser);
+    visits.sign_in("asker@example.com").await;
+    let question = [("question", "Well?")];
+    assert_eq!(visits.submit("/ask/guide", &question).await.status(), StatusCode::FORBIDDEN);
     set(&operator, &team, json!({ "tokensPerMonth": 100 * each })).await;
+    assert_eq!(visits.submit("/ask/guide", &question).await.status(), StatusCode::OK);
     assert_eq!(ask(&asker, &agent, "Well?").await.0, StatusCode::OK);
 }

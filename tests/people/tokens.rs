@@ -146,9 +146,13 @@ async fn a_token_for_pages_answers_its_own_pages_alone(mode: Mode) {
         assert_refused(&answer, 403, "origin_refused");
     }
     assert_eq!(envelope(send(predict()).await).await.0, StatusCode::OK, "no page sends it");
-    for origins in
-        [json!([]), json!(["www.example.com"]), json!(["https://www.example.com/path"]), json!("*")]
-    {
+    for origins in [
+        json!([]),
+        json!(["www.example.com"]),
+        json!(["https://www.example.com/path"]),
+        json!(["https://x;script-src"]),
+        json!("*"),
+    ] {
         let body = json!({ "description": "for our pages", "origins": origins });
         assert_refused(&ada.post("/api-tokens", &body).await, 422, "invalid_fields");
     }
@@ -168,6 +172,14 @@ async fn a_token_ends_when_it_says(mode: Mode) {
     let made = ada.create("/api-tokens", &json!({ "description": "for now", "expiresAt": end })).await;
     assert_eq!(made["expiresAt"], end.as_str());
     ada.with_token(made["token"].as_str().expect("a value")).read("/agents").await;
+    // Nor does what it gives outlast it.
+    let team = Team::of(&ada, "Archive").await;
+    let owner = api_token(&team.owner, json!({ "role": "owner", "expiresAt": end })).await;
+    let (invitation, invitations) = (json!({ "role": "owner" }), team.path("/invitations"));
+    let refused = team.owner.with_token(&owner).post(&invitations, &invitation).await;
+    assert_refused(&refused, 403, "token_restricted");
+    let owner = api_token(&team.owner, json!({ "role": "owner" })).await;
+    team.owner.with_token(&owner).create(&invitations, &invitation).await;
     let ended = expired_token(&ada).await;
     assert_refused(&ada.with_token(&ended).get("/agents").await, 401, "unauthorized");
 }

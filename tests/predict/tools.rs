@@ -220,6 +220,41 @@ async fn agents_ask_agents_within_the_same_limits(mode: Mode) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_failed_is_no_answer_and_is_not_given_again() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let (model, web) = (Model::start().await, Web::start().await);
+    let base = web.url("/").trim_end_matches('/').to_owned();
+    let agent = json!({"name": "guide", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = client.create_agent(&agent).await;
+    serve_tools(&web);
+    let tool = json!({
+        "name": "pets", "type": "OPENAPI", "returnDirect": true,
+        "metadata": {"openApiUrl": format!("{base}/openapi.json")},
+    });
+    client.create_tool_for(id(&agent), &tool).await;
+    let ask = async |pet: u32, then: Reply| {
+        model.reply(Reply::tool_calls([("pets_getPet", json!({"path": {"id": pet}}))]));
+        model.reply(then);
+        let question = json!({"input": {"input": format!("Who is {pet}?")}, "cache_ttl": 3600});
+        let (status, answer) = client.ask(id(&agent), &question).await;
+        assert_eq!(status.as_u16(), 200, "{answer:#}");
+        answer
+    };
+    // Nothing is served there.
+    let answer = ask(8, Reply::text("I could not find out.")).await;
+    assert_eq!(answer["data"], "I could not find out.", "{answer:#}");
+    let step = &answer["trace"]["steps"].as_array().expect("steps")[1];
+    assert!(step["observation"].as_str().is_some_and(|told| told.starts_with("Status 404")), "{step:#}");
+    assert_eq!(step["error"], step["observation"], "{step:#}");
+    let again = ask(8, Reply::text("I still could not.")).await;
+    assert_eq!(again["data"], "I still could not.", "{again:#}");
+    let direct = ask(7, Reply::text("unused")).await;
+    assert_eq!(direct["trace"]["finishReason"], "return_direct", "{direct:#}");
+    assert!(direct["data"].as_str().is_some_and(|text| text.contains("Rex")), "{direct:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn brackets_in_a_tools_own_answer_cite_nothing_and_stay() {
     let service = Service::start().await;
     let client = service.signed_up("ada@example.com").await;

@@ -1,7 +1,9 @@
 //! An answer on a page: its text with a link for each source, what was found out about those, and how it came about.
 
+use std::collections::{HashMap, HashSet};
+
 use askama::Template;
-use lectern_agents::run::CitationView;
+use lectern_agents::{answer::AnswerQuotations, run::CitationView};
 use lectern_shared::{
     ids::{ChunkId, DocumentId, WorkspaceId},
     model::place::SourceSpan,
@@ -26,7 +28,7 @@ pub(super) struct AnswerCard {
     pub(super) html: String,
     pub(super) sources: Vec<SourceRow>,
     pub(super) steps: Vec<StepRow>,
-    /// What it took, in words.
+    /// What it took, in words, for those who may see how it came about.
     pub(super) spent: String,
     /// Why it ended, where that is worth saying.
     pub(super) ending: &'static str,
@@ -45,14 +47,65 @@ pub(super) struct SourceRow {
     pub(super) place: String,
     /// Where it is shown, from the page.
     pub(super) href: String,
+    /// The words that the answer quotes, or a sentence of the passage.
     pub(super) quote: String,
-    pub(super) verified: bool,
+    pub(super) standing: QuoteStanding,
+}
+
+/// What the words of a citation are, and whether the passage has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QuoteStanding {
+    /// The answer's quotation, which the passage has.
+    Verified,
+    /// The answer's quotation, which the passage does not have: no words of the document.
+    Misquoted,
+    /// The passage's own sentence, or none: the answer quotes nothing.
+    Paraphrased,
 }
 
 impl SourceRow {
     /// As it stands below a text.
     fn cited(&self) -> String {
-        format!("[{}] {} {}", self.n, self.name, self.place)
+        format!("[{}] {} {}", self.n, self.name, self.place).trim_end().to_owned()
+    }
+}
+
+/// The sources below a text, each once.
+fn listed(sources: &[SourceRow]) -> Vec<String> {
+    let mut seen = HashSet::new();
+    sources.iter().map(SourceRow::cited).filter(|line| seen.insert(line.clone())).collect()
+}
+
+/// Tells which source each marker of an answer opens. A number stands for a passage, of which an answer may cite several words.
+struct MarkerReader<'a> {
+    sources: &'a [SourceRow],
+    /// Those that a marker has opened.
+    opened: HashSet<usize>,
+    /// By number: the end of what was said before its last marker.
+    read: HashMap<usize, usize>,
+}
+
+impl<'a> MarkerReader<'a> {
+    fn new(sources: &'a [SourceRow]) -> Self {
+        Self { sources, opened: HashSet::new(), read: HashMap::new() }
+    }
+
+    /// The source of the next marker with this number, behind all that was `said`: the one whose words were said since the last
+    /// marker with it, or else the first that none has opened yet.
+    fn source(&mut self, n: usize, said: &str) -> Option<&'a SourceRow> {
+        let from = self.read.insert(n, said.len()).unwrap_or(0);
+        let since = said.get(from..).unwrap_or_default();
+        let sources = self.sources;
+        let own = || sources.iter().enumerate().filter(move |(_, source)| source.n == n);
+        let is_said = |source: &SourceRow| !source.quote.is_empty() && since.contains(&source.quote);
+        let of_words: Vec<usize> = own().filter(|(_, source)| is_said(source)).map(|(at, _)| at).collect();
+        let at = of_words
+            .first()
+            .copied()
+            .or_else(|| own().map(|(at, _)| at).find(|at| !self.opened.contains(at)))
+            .or_else(|| own().map(|(at, _)| at).next_back())?;
+        self.opened.extend(of_words.into_iter().chain([at]));
+        sources.get(at)
     }
 }
 
@@ -122,6 +175,7 @@ pub(super) struct TraceStep {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct TracePassage {
+    n: usize,
     document_name: String,
     place: SourceSpan,
     score: Option<f32>,
@@ -148,6 +202,34 @@ impl TraceBody {
             let text = |name: &str| trace.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             Self { id: text("id"), output: text("output"), ..Self::default() }
         })
+    }
+
+    /// What the words of a citation are. A trace keeps only whether they were verified.
+    pub(super) fn standings(&self) -> Vec<QuoteStanding> {
+        let mut quoted: Option<AnswerQuotations> = None;
+        let of_passage = |cited: &TraceCitation| {
+            let mut found = self.steps.iter().flat_map(|step| &step.documents);
+            found.any(|passage| passage.n == cited.n && passage.text.contains(&cited.quote))
+        };
+        let standing = |cited: &TraceCitation| {
+            if cited.verified {
+                QuoteStanding::Verified
+            } else if cited.quote.is_empty()
+                || of_passage(cited)
+                || !quoted.get_or_insert_with(|| AnswerQuotations::of(&self.output)).holds(&cited.quote)
+            {
+                QuoteStanding::Paraphrased
+            } else {
+                QuoteStanding::Misquoted
+            }
+        };
+        self.citations.iter().map(standing).collect()
+    }
+
+    /// Why there is no answer, for a run that failed.
+    pub(super) fn failure(&self) -> Option<String> {
+        let told = self.steps.iter().rev().find_map(|step| step.error.clone()).unwrap_or_default();
+        (self.finish_reason == "error").then_some(told)
     }
 
     /// What was asked, as far as a step still says it.
@@ -177,7 +259,7 @@ impl AnswerCard {
     ) -> Result<Self, ApiError> {
         let body = TraceBody::of(trace);
         let mut sources = Vec::with_capacity(citations.len());
-        for citation in citations {
+        for (citation, standing) in citations.iter().zip(body.standings()) {
             let passage = PassageReference {
                 document: citation.document_id,
                 chunk: citation.chunk_id,
@@ -190,7 +272,7 @@ impl AnswerCard {
                 place: place_words(&citation.place),
                 href: format!("{}{}", context.root, path.trim_start_matches('/')),
                 quote: citation.quote.clone(),
-                verified: citation.verified,
+                standing,
             });
         }
         Ok(Self::new(body, sources, context))
@@ -199,9 +281,11 @@ impl AnswerCard {
     /// Of a trace that was kept.
     pub(super) async fn of_trace(trace: &Value, context: &AnswerContext<'_>) -> Result<Self, ApiError> {
         let mut body = TraceBody::of(trace);
+        let standings = body.standings();
         let mut sources = Vec::with_capacity(body.citations.len());
-        for citation in std::mem::take(&mut body.citations) {
-            let TraceCitation { n, document_id, document_name, chunk_id, place, quote, verified } = citation;
+        for (citation, standing) in std::mem::take(&mut body.citations).into_iter().zip(standings) {
+            let TraceCitation { n, document_id, document_name, chunk_id, place, quote, verified: _ } =
+                citation;
             let path = context.links.path_to_quote(context.workspace, document_id, chunk_id, &quote).await?;
             let href = format!("{}{}", context.root, path.trim_start_matches('/'));
             sources.push(SourceRow {
@@ -210,15 +294,16 @@ impl AnswerCard {
                 place: place_words(&place),
                 href,
                 quote,
-                verified,
+                standing,
             });
         }
         Ok(Self::new(body, sources, context))
     }
 
     fn new(body: TraceBody, sources: Vec<SourceRow>, context: &AnswerContext<'_>) -> Self {
-        let cite = |n: usize| {
-            let source = sources.iter().find(|source| source.n == n)?;
+        let mut markers = MarkerReader::new(&sources);
+        let cite = |n: usize, said: &str| {
+            let source = markers.source(n, said)?;
             let label = [source.name.as_str(), &source.place].join(" ");
             Some(format!(
                 "<a class=\"cite\" data-cite href=\"{}\" aria-label=\"Source {n}: {}\">{n}</a>",
@@ -228,9 +313,9 @@ impl AnswerCard {
         };
         let html = markdown::to_html(&body.output, cite);
         let mut copied = body.output.clone();
-        for (at, source) in sources.iter().enumerate() {
+        for (at, line) in listed(&sources).iter().enumerate() {
             copied.push_str(if at == 0 { "\n\n" } else { "\n" });
-            copied.push_str(&source.cited());
+            copied.push_str(line);
         }
         let tokens = body.usage.input_tokens + body.usage.output_tokens;
         let model = if body.llm.provider == body.llm.model {
@@ -245,10 +330,11 @@ impl AnswerCard {
             body.usage.cost.map(|cost| format!("cost {cost:.4}")),
         ];
         let sees = context.sees_steps;
+        let spent = spent.into_iter().flatten().filter(|_| sees).collect::<Vec<_>>();
         Self {
             html,
             ending: ending(&body.finish_reason),
-            spent: spent.into_iter().flatten().collect::<Vec<_>>().join(" · "),
+            spent: spent.join(" · "),
             steps: if sees { body.steps.into_iter().map(StepRow::from).collect() } else { Vec::new() },
             copied,
             feedback: format!("{}{}/{}", context.root, context.feedback, body.id),
@@ -323,5 +409,79 @@ mod tests {
         assert_eq!(body.citations[0].place.page, Some(2));
         let strange = TraceBody::of(&serde_json::json!({"id": "x", "output": "y", "steps": 7}));
         assert_eq!((strange.id.as_str(), strange.output.as_str()), ("x", "y"));
+        assert_eq!(body.failure(), None);
+    }
+
+    /// The example with this answer, and this as the words of its citation, which were not verified.
+    fn standing(output: &str, quote: &str) -> QuoteStanding {
+        let mut trace = trace::example();
+        trace["output"] = output.into();
+        trace["citations"][0]["quote"] = quote.into();
+        trace["citations"][0]["verified"] = false.into();
+        TraceBody::of(&trace).standings()[0]
+    }
+
+    #[test]
+    fn words_that_a_model_made_up_are_not_the_documents() {
+        let own = "Its captain, Solveig Aas, had sailed the route twice before.";
+        assert_eq!(TraceBody::of(&trace::example()).standings(), [QuoteStanding::Verified]);
+        let invented = "Bicycles belong on the roof top";
+        let answer = format!("It says \"{invented}\" [1].");
+        assert_eq!(standing(&answer, invented), QuoteStanding::Misquoted);
+        assert_eq!(standing("She had sailed it twice [1].", own), QuoteStanding::Paraphrased);
+        assert_eq!(standing("She had sailed it twice [1].", ""), QuoteStanding::Paraphrased);
+        // Quoted elsewhere in the answer, it is the passage's own sentence nevertheless.
+        assert_eq!(standing(&format!("“{own}” [2]. So it was [1]."), own), QuoteStanding::Paraphrased);
+    }
+
+    #[test]
+    fn a_failed_run_tells_what_failed() {
+        let mut trace = trace::example();
+        trace["finishReason"] = "error".into();
+        trace["steps"][1]["error"] = "The model did not answer.".into();
+        assert_eq!(TraceBody::of(&trace).failure().as_deref(), Some("The model did not answer."));
+    }
+
+    fn source(n: usize, quote: &str, place: &str) -> SourceRow {
+        SourceRow {
+            n,
+            name: "House rules".to_owned(),
+            place: place.to_owned(),
+            href: String::new(),
+            quote: quote.to_owned(),
+            standing: QuoteStanding::Verified,
+        }
+    }
+
+    #[test]
+    fn each_marker_opens_the_words_that_it_stands_behind() {
+        let sources = [
+            source(1, "the gate opens at six", ""),
+            source(1, "the cellar is locked", ""),
+            source(2, "nobody may smoke", ""),
+            source(1, "A sentence of the passage.", ""),
+        ];
+        let said = [
+            (1, "“the gate opens at six”"),
+            (2, "“nobody may smoke”"),
+            (1, "“the cellar is locked”"),
+            (1, "in other words"),
+            (1, "again “the gate opens at six”"),
+            (1, "and so on"),
+        ];
+        let (mut markers, mut before, mut opened) = (MarkerReader::new(&sources), String::new(), Vec::new());
+        for (n, words) in said {
+            before.push_str(words);
+            opened.push(markers.source(n, &before).map(|source| source.quote.as_str()));
+        }
+        let expected = [0, 2, 1, 3, 0, 3].map(|at: usize| Some(sources[at].quote.as_str()));
+        assert_eq!(opened, expected);
+        assert!(markers.source(3, &before).is_none());
+    }
+
+    #[test]
+    fn a_source_is_copied_once_however_often_it_is_cited() {
+        let sources = [source(1, "one", ""), source(1, "two", ""), source(2, "three", "page 2")];
+        assert_eq!(listed(&sources), ["[1] House rules", "[2] House rules page 2"]);
     }
 }

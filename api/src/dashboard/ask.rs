@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     auth::in_force::RequestCredential,
-    error::ApiError,
+    error::{ApiError, ApiErrorKind},
     extract::PathId,
     response::ApiResult,
     run_stream::{RunEventEncoder, streamed},
@@ -47,6 +47,8 @@ pub(super) struct AskPanel {
     pub(super) greeting: String,
     /// Questions that can be chosen.
     pub(super) hints: Vec<String>,
+    /// The most characters of a question.
+    pub(super) longest: usize,
     /// What was asked without scripts; empty before.
     pub(super) question: String,
     /// The answer to it, as HTML.
@@ -62,6 +64,9 @@ struct AskPage {
     description: String,
     panel: AskPanel,
 }
+
+/// The most characters of a question by those who are signed in, as [`QuestionForm`] has it.
+const LONGEST_QUESTION: usize = 100_000;
 
 /// A question.
 #[derive(RequestBody, ToSchema)]
@@ -88,6 +93,8 @@ pub(super) struct AnswerReader {
     pub(super) root: String,
     pub(super) feedback: String,
     pub(super) sees_steps: bool,
+    /// Has no account, and need not know what the service has to do with others.
+    pub(super) is_stranger: bool,
 }
 
 impl AnswerReader {
@@ -101,6 +108,11 @@ impl AnswerReader {
         }
     }
 
+    /// A failure as this reader is told it.
+    pub(super) fn told(&self, error: ApiError) -> ApiError {
+        if self.is_stranger { for_strangers(error) } else { error }
+    }
+
     /// A signed-in person's.
     pub(super) fn of(visitor: &Visitor, links: CitationLinks) -> Self {
         Self {
@@ -109,8 +121,24 @@ impl AnswerReader {
             root: visitor.frame.root.clone(),
             feedback: FEEDBACK.to_owned(),
             sees_steps: visitor.frame.role.includes(Role::Builder),
+            is_stranger: false,
         }
     }
+}
+
+/// A failure of an answer without what only those of the workspace are to know: its quotas, its provider, its agent's prompt. What
+/// became of the request stays as it is.
+fn for_strangers(error: ApiError) -> ApiError {
+    const NEUTRAL: &str = "This page cannot answer at the moment. Try again later.";
+    let says_nothing_else = matches!(
+        error.kind,
+        ApiErrorKind::NotFound | ApiErrorKind::RateLimited | ApiErrorKind::Unauthenticated
+    );
+    if says_nothing_else {
+        return error;
+    }
+    tracing::info!(code = error.code, "a page could not answer");
+    ApiError { retry_after: error.retry_after, ..ApiError::new(error.kind, "cannot_answer", NEUTRAL) }
 }
 
 /// Tells a run to a page: what is being done, the answer as it comes, and at last all of it as HTML.
@@ -137,6 +165,13 @@ impl RunEventEncoder for PageEncoder {
                 let found = counted(documents.len() as u64, "passage", "passages");
                 Self::note(EventKind::Retrieval, &format!("{found} found. Writing the answer…"))
             }
+            // What its builder gave an agent is nothing to strangers.
+            RunEvent::ToolCall { .. } if self.reader.is_stranger => {
+                Self::note(EventKind::ToolCall, "Looking further…")
+            }
+            RunEvent::ToolResult { .. } if self.reader.is_stranger => {
+                Self::note(EventKind::ToolResult, "Writing the answer…")
+            }
             RunEvent::ToolCall { name, .. } => {
                 Self::note(EventKind::ToolCall, &format!("Asking the tool {name}…"))
             }
@@ -161,6 +196,7 @@ impl RunEventEncoder for PageEncoder {
     }
 
     fn failure(&mut self, error: &ApiError) -> Bytes {
+        let error = self.reader.told(error.clone());
         sse::named(EventKind::Error, &json!({"code": error.code, "message": error.message}))
     }
 }
@@ -181,7 +217,7 @@ pub(super) async fn whole(mut running: RunHandle, reader: &AnswerReader) -> ApiR
             Some(RunEvent::End { trace, .. }) => {
                 return rendered(&AnswerCard::of_run(&trace, &citations, &reader.context())?);
             }
-            Some(RunEvent::Failed(error)) => return Err(error.into()),
+            Some(RunEvent::Failed(error)) => return Err(reader.told(error.into())),
             Some(_) => {}
             None => return Err(ApiError::internal()),
         }
@@ -206,6 +242,7 @@ fn page_of(
             session: question.session.clone().unwrap_or(nonce),
             greeting: String::new(),
             hints: Vec::new(),
+            longest: LONGEST_QUESTION,
             question: question.question.clone(),
             answer,
         },
@@ -261,4 +298,28 @@ async fn ask(asking: &AskService, actor: &Actor, id: AgentId, form: &QuestionFor
     let remembers = agent.agent().has_memory;
     let question = AgentQuestion { session: form.session.clone().filter(|_| remembers), ..form.question() };
     asking.ask(actor, agent, question).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_told_that_a_page_cannot_answer_and_not_why() {
+        let secret = "This workspace has used what it may: 72 of 40 tokens.";
+        for kind in [
+            ApiErrorKind::Forbidden,
+            ApiErrorKind::Invalid,
+            ApiErrorKind::Upstream,
+            ApiErrorKind::UpstreamTimeout,
+            ApiErrorKind::Unavailable,
+        ] {
+            let error = ApiError { retry_after: Some(3), ..ApiError::new(kind, "quota_exceeded", secret) };
+            let told = for_strangers(error);
+            assert_eq!((told.kind, told.retry_after), (kind, Some(3)));
+            assert!(!told.message.contains("tokens") && told.code != "quota_exceeded", "{told:?}");
+        }
+        let slow = ApiError::new(ApiErrorKind::RateLimited, "rate_limited", "Try again in some seconds.");
+        assert_eq!(for_strangers(slow.clone()), slow);
+    }
 }

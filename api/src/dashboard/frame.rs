@@ -13,7 +13,7 @@ use lectern_shared::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::session::CookieNames;
+use super::{session::CookieNames, text::for_people};
 use crate::{
     auth::Caller,
     body::BodyReader,
@@ -54,6 +54,8 @@ pub(super) struct Frame {
     pub(super) is_admin: bool,
     /// What was done just now.
     pub(super) notice: Option<&'static str>,
+    /// Why nothing was done just now.
+    pub(super) problem: Option<&'static str>,
     /// Goes with each form of the page.
     pub(super) nonce: String,
 }
@@ -206,6 +208,7 @@ impl FromRequestParts<AppState> for Visitor {
         let workspaces: Vec<WorkspaceChoice> = choices.collect();
         let chosen = workspaces.iter().find(|choice| choice.is_chosen);
         let path = parts.uri.path();
+        let said = parameter(&parts.uri, "said").unwrap_or_default();
         let frame = Frame {
             root: root_of(path),
             section: path.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned(),
@@ -216,7 +219,8 @@ impl FromRequestParts<AppState> for Visitor {
             workspaces,
             role: actor.role(),
             is_admin: caller.user.is_admin,
-            notice: parameter(&parts.uri, "said").and_then(|said| notice(&said)),
+            notice: notice(&said),
+            problem: problem(&said),
             nonce: Uuid::new_v4().to_string(),
         };
         Ok(Self { caller, frame, wants_json })
@@ -290,7 +294,7 @@ impl<T: FromFields + Send> FromRequest<AppState> for SubmittedForm<T> {
             let body = validate(&fields)?;
             ApiResult::Ok((body, once))
         };
-        let (body, once) = read.await.map_err(IntoResponse::into_response)?;
+        let (body, once) = read.await.map_err(|error| for_people(error).into_response())?;
         Ok(Self { visitor, body, once })
     }
 }
@@ -352,6 +356,11 @@ fn notice(said: &str) -> Option<&'static str> {
         "thanks" => "Thank you. Your feedback is kept with the answer.",
         _ => return None,
     })
+}
+
+/// What is said in the same way of what could not be done. The scripts of the pages say the same.
+fn problem(said: &str) -> Option<&'static str> {
+    (said == "unselected").then_some("Select at least one document, or all that match.")
 }
 
 #[cfg(test)]

@@ -34,9 +34,9 @@ const FAILED: u32 = 5;
 struct HomePage {
     frame: Frame,
     has_documents: bool,
-    has_agents: bool,
-    is_set_up: bool,
     agents: Vec<AgentCard>,
+    /// There are others besides.
+    has_more_agents: bool,
     failed: Vec<FailedDocument>,
     /// Sources that ask whether so much is to be deleted.
     asking: Vec<(SourceId, String)>,
@@ -69,7 +69,9 @@ pub(super) async fn show(
     State(sources): State<SourceService>,
     visitor: Visitor,
 ) -> ApiResult {
-    let agents = asking.askable(&visitor.actor(), Uuid::max().into(), AGENTS).await?;
+    let mut agents = asking.askable(&visitor.actor(), Uuid::max().into(), AGENTS + 1).await?;
+    let has_more_agents = agents.len() > AGENTS as usize;
+    agents.truncate(AGENTS as usize);
     let agents: Vec<AgentCard> = agents.into_iter().map(AgentCard::from).collect();
     let (mut has_documents, mut failed, mut sources_asking) = (false, Vec::new(), Vec::new());
     if visitor.frame.may_edit() {
@@ -92,13 +94,11 @@ pub(super) async fn show(
             })
             .collect();
     }
-    let has_agents = !agents.is_empty();
     let page = HomePage {
         frame: visitor.frame,
         has_documents,
-        has_agents,
-        is_set_up: has_documents && has_agents,
         agents,
+        has_more_agents,
         failed,
         asking: sources_asking,
     };

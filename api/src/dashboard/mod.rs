@@ -37,7 +37,7 @@ use axum::{
 
 pub(crate) use self::frame::wants_json;
 use crate::{
-    error::{ApiError, ApiErrorKind, FieldError},
+    error::{ApiError, ApiErrorKind},
     http::status_of,
     response::ApiResult,
     state::AppState,
@@ -120,6 +120,11 @@ const NOTHING_HERE: (&str, &str) = (
     "There is nothing here",
     "The link is not complete, or its time is over, or what it led to was deleted, or it is not yours to see.",
 );
+
+/// What stands above a failure.
+const DID_NOT_WORK: &str = "That did not work";
+/// What is said above the fields of a form that are wrong. The scripts of the pages say the same.
+const WRONG_FIELDS: &str = "Some fields need another value; see below.";
 
 /// A file that pages load.
 macro_rules! asset {
@@ -207,8 +212,8 @@ struct ErrorPage<'a> {
     title: &'a str,
     message: &'a str,
     request_id: &'a str,
-    /// Every field of a form that is wrong.
-    fields: &'a [FieldError],
+    /// Every field of a form that is wrong, and what would be right.
+    fields: &'a [(&'a str, &'a str)],
     /// The way from the page's folder to the root, under whatever path a proxy has put that.
     root: &'a str,
 }
@@ -217,12 +222,17 @@ struct ErrorPage<'a> {
 pub(crate) fn error_response(error: &ApiError, request_id: &str, depth: usize) -> Response {
     let (title, message) = if error.kind == ApiErrorKind::NotFound {
         NOTHING_HERE
+    } else if error.fields.is_empty() {
+        (DID_NOT_WORK, error.message.as_str())
     } else {
-        ("That did not work", error.message.as_str())
+        // Programs are told where the fields are named; here they stand below.
+        (DID_NOT_WORK, WRONG_FIELDS)
     };
     let status = status_of(error);
     let root = "../".repeat(depth);
-    let page = ErrorPage { title, message, request_id, fields: &error.fields, root: &root };
+    let fields: Vec<_> =
+        error.fields.iter().map(|field| (text::field_label(&field.path), field.message.as_str())).collect();
+    let page = ErrorPage { title, message, request_id, fields: &fields, root: &root };
     html(&PagePolicy::Static, status, &page).unwrap_or_else(|_| (status, message.to_owned()).into_response())
 }
 
@@ -258,6 +268,17 @@ mod tests {
         let response = error_response(&error, "r-1", 1);
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(response.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
+    }
+
+    #[tokio::test]
+    async fn wrong_fields_of_a_form_are_told_in_words_for_people() {
+        let error = ApiError::invalid_field("name", "must not be blank");
+        let page =
+            axum::body::to_bytes(error_response(&error, "r-1", 1).into_body(), usize::MAX).await.unwrap();
+        let page = String::from_utf8(page.to_vec()).unwrap();
+        assert!(page.contains(WRONG_FIELDS) && page.contains("must not be blank"), "{page}");
+        assert!(!page.contains("`fields`"), "{page}");
+        assert!(include_str!("assets/app.js").contains(WRONG_FIELDS), "scripts say the same");
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub(super) async fn usage(
     ];
     rows.push(UsageRow {
         label: "Cost of models this month",
-        used: format!("{:.2}", used.cost_this_month),
+        used: cost_words(used.cost_this_month, used.tokens_this_month, quotas.cost_per_month),
         allowed: quotas.cost_per_month.map(|cost| format!("{cost:.2}")).unwrap_or_default(),
         share: None,
     });
@@ -166,6 +166,15 @@ pub(super) async fn usage(
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// What models cost. Where none that was asked has a price, nothing is known of it, which is not that it was for nothing.
+fn cost_words(cost: f64, tokens: u64, allowed: Option<f64>) -> String {
+    if cost <= 0.0 && tokens > 0 && allowed.is_none() {
+        "not known: none of the models that were asked has a price".to_owned()
+    } else {
+        format!("{cost:.2}")
+    }
 }
 
 fn date(at: Timestamp) -> String {
@@ -302,6 +311,14 @@ pub(super) async fn retry(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_price_is_not_said_to_be_for_nothing() {
+        assert!(cost_words(0.0, 72, None).starts_with("not known"));
+        assert_eq!(cost_words(0.0, 0, None), "0.00");
+        assert_eq!(cost_words(0.0, 72, Some(5.0)), "0.00");
+        assert_eq!(cost_words(1.234, 72, None), "1.23");
+    }
 
     #[test]
     fn the_bars_of_a_month_stay_in_their_chart() {

@@ -59,6 +59,9 @@ struct PublishedPage {
     panel: AskPanel,
 }
 
+/// The most characters of a question by somebody whom nobody need know, as [`GuestQuestion`] has it.
+const LONGEST_QUESTION: usize = 10_000;
+
 /// A question of somebody whom nobody need know.
 #[derive(RequestBody, ToSchema)]
 #[body(stranger)]
@@ -85,6 +88,8 @@ struct Guest {
     page: Publication,
     actor: Actor,
     agent: AskableAgent,
+    /// Has no account, as far as the page knows.
+    is_stranger: bool,
 }
 
 /// What opens a page.
@@ -126,18 +131,21 @@ impl PublishedServices {
         let open = self.open(slug).await?;
         let page = open.page.clone();
         let entered = async {
-            let actor = match self.publications.guest(open, origin).await? {
+            let (actor, is_stranger) = match self.publications.guest(open, origin).await? {
                 Some(guest) => {
                     opened.note(guest.credential);
-                    guest.actor
+                    (guest.actor, true)
                 }
                 None => match visitor {
-                    Ok(visitor) => self.workspaces.enter(&visitor.actor(), page.owner.workspace_id).await?.0,
+                    Ok(visitor) => {
+                        let workspace = page.owner.workspace_id;
+                        (self.workspaces.enter(&visitor.actor(), workspace).await?.0, false)
+                    }
                     Err(response) => return Ok(Err(response)),
                 },
             };
             let agent = self.asking.find(&actor, page.agent_id).await?;
-            ApiResult::Ok(Ok(Guest { page, actor, agent }))
+            ApiResult::Ok(Ok(Guest { page, actor, agent, is_stranger }))
         };
         match entered.await {
             Ok(entered) => entered,
@@ -178,6 +186,7 @@ fn page_of(
             session: session.unwrap_or_else(|| Uuid::new_v4().to_string()),
             greeting: page.greeting.clone(),
             hints: page.questions.0.clone(),
+            longest: LONGEST_QUESTION,
             question,
             answer,
         },
@@ -186,13 +195,14 @@ fn page_of(
 }
 
 /// What a guest is shown with an answer.
-fn reader(links: CitationLinks, page: &Publication, root: String) -> AnswerReader {
+fn reader(links: CitationLinks, guest: &Guest, root: String) -> AnswerReader {
     AnswerReader {
         links,
-        workspace: page.owner.workspace_id,
+        workspace: guest.page.owner.workspace_id,
         root,
-        feedback: format!("ask/{}/feedback", page.slug),
+        feedback: format!("ask/{}/feedback", guest.page.slug),
         sees_steps: false,
+        is_stranger: guest.is_stranger,
     }
 }
 
@@ -267,11 +277,12 @@ async fn answer(
 ) -> Result<Response, Response> {
     let guest = services.enter(&slug_of(slug), origin, visitor, &opened).await?;
     let answered = async {
-        let reader = reader(links, &guest.page, root_of(uri.path()));
+        let reader = reader(links, &guest, root_of(uri.path()));
         let question = question_of(&guest, &body);
-        let Guest { page, actor, agent } = guest;
+        let Guest { page, actor, agent, .. } = guest;
         let name = agent.agent().name.clone();
-        let running = services.asking.ask(&actor, agent, question).await?;
+        let running =
+            services.asking.ask(&actor, agent, question).await.map_err(|error| reader.told(error))?;
         let answer = whole(running, &reader).await?;
         html(&PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, false, Some((body, answer))))
     };
@@ -294,9 +305,10 @@ async fn stream(
     let guest = services.enter(&slug_of(slug), origin, visitor, &opened).await?;
     let answered = async {
         // The pages that show it, by themselves and in a frame, are one folder below the root.
-        let reader = reader(links, &guest.page, "../".to_owned());
+        let reader = reader(links, &guest, "../".to_owned());
         let question = question_of(&guest, &body);
-        let running = services.asking.ask(&guest.actor, guest.agent, question).await?;
+        let running = services.asking.ask(&guest.actor, guest.agent, question).await;
+        let running = running.map_err(|error| reader.told(error))?;
         let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
         opened.while_in_force(streamed(running, PageEncoder::new(reader), shutdown)).await
     };

@@ -18,6 +18,7 @@ use super::{
     text::place_words,
 };
 use crate::{
+    error::ApiError,
     extract::parameter,
     fields::validate,
     response::ApiResult,
@@ -95,6 +96,21 @@ fn reranked_words(report: &RerankReport) -> String {
     }
 }
 
+/// Why nothing could be searched by meaning. The page shows the other ways beside it, so there is nothing to set.
+fn problem_of(error: ApiError) -> String {
+    match error.code {
+        "no_embedding_model" => {
+            "Searching by meaning needs an embedding model, which the operator of this service sets up. Until then search by words."
+                .to_owned()
+        }
+        "embedding_model_unavailable" => {
+            "The embedding model cannot be used at the moment. Try again shortly, or tell the operator; searching by words works."
+                .to_owned()
+        }
+        _ => error.message,
+    }
+}
+
 /// Shows what is found.
 #[handler]
 pub(super) async fn show(
@@ -118,7 +134,7 @@ pub(super) async fn show(
         let (found, problem) = match search.search(&actor, validate(&asked)?).await {
             Ok(found) => (found, String::new()),
             // There may be no model for it, and the other ways are shown all the same.
-            Err(error) if mode == "dense" => (SearchAnswer::default(), error.message),
+            Err(error) if mode == "dense" => (SearchAnswer::default(), problem_of(error)),
             Err(error) => return Err(error),
         };
         let reranked = found.rerank.as_ref().map(reranked_words).unwrap_or_default();

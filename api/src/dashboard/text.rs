@@ -5,10 +5,13 @@ use std::time::Duration;
 use lectern_shared::{
     clock::Timestamp,
     model::{
+        document::DocumentType,
         job::{IngestionStage, IngestionSummary, JobState, StageProgress},
         place::SourceSpan,
     },
 };
+
+use crate::error::ApiError;
 
 /// Where an ingestion stands.
 pub(super) struct IngestionState {
@@ -70,14 +73,17 @@ fn progress_words(progress: &StageProgress) -> String {
     }
 }
 
-/// What to do about a failure, by its code.
-pub(super) fn remedy(code: &str) -> &'static str {
+/// What to do about a failure, by its code and what the document is.
+pub(super) fn remedy(code: &str, kind: DocumentType) -> &'static str {
     match code {
         "not_found" => "Check the address: there is nothing at it.",
         "invalid_url" => "Correct the address; it begins with https:// or http://.",
         "refused_address" => "Use a public address, or upload the file instead.",
         "forbidden" => {
-            "The server asks for credentials. Upload the file instead, or send the document with `authorization` by the API."
+            "The server asks for credentials: give them under Access where the document is changed, or upload the file instead."
+        }
+        "invalid_authorization" => {
+            "What was given under Access cannot be sent to a server. Give it again where the document is changed."
         }
         "unreachable" | "unavailable" | "interrupted" => "Wait a moment; trying again can help.",
         "tls_failed" => {
@@ -88,14 +94,15 @@ pub(super) fn remedy(code: &str) -> &'static str {
         "unexpected_status" | "bad_response" => {
             "Open the address in a browser to see what the server answers."
         }
+        "too_large" | "parser_crashed" | "too_many_pages" if kind == DocumentType::Pdf => {
+            "Split the document into smaller ones, or have fewer of its pages read."
+        }
         "too_large" | "parser_crashed" | "too_many_pages" => "Split the document into smaller ones.",
         "quota_exceeded" => {
             "Delete documents that are not needed any more, or ask the operator for more room."
         }
         "unsupported_content_type" => "Convert it to a PDF, for instance, and add that.",
-        "no_extractable_text" => {
-            "There is no text in it. If it is a scan, ask the operator to install text recognition, or run it before uploading."
-        }
+        "no_extractable_text" => no_text(kind),
         "password_required" => "Save it without its password, and add that.",
         "damaged" => "Save it anew in the program that it is made for, and add that.",
         "invalid_page_range" => "Correct the first and the last page.",
@@ -105,6 +112,62 @@ pub(super) fn remedy(code: &str) -> &'static str {
         }
         _ => "Try again; if that does not help, add the document as a file or as a text.",
     }
+}
+
+/// What to do about a document without text.
+fn no_text(kind: DocumentType) -> &'static str {
+    match kind {
+        DocumentType::Pdf => {
+            "There is no text in it. If it is a scan, ask the operator to install text recognition, or run it before uploading."
+        }
+        DocumentType::Url => {
+            "There is no text at the address. If scripts make the page, save it from a browser and upload the file."
+        }
+        DocumentType::Txt => {
+            "There is no text in it. Check that it is the right one. A page that scripts make has its text only as a browser saves it."
+        }
+        DocumentType::Csv => "There is nothing in the table. Check that it is the right file.",
+        DocumentType::Video => "Nothing is said in its captions. Add what is said as a text.",
+    }
+}
+
+/// What a field is called on the pages.
+pub(super) fn field_label(path: &str) -> &str {
+    match path {
+        "authorization" => "Access",
+        "authorization.password" | "password" => "Password",
+        "authorization.token" => "Token",
+        "authorization.type" => "It is opened by",
+        "authorization.username" => "Name to sign in with",
+        "content" => "Text",
+        "description" => "Description",
+        "email" => "E-mail",
+        "events" => "It is told when",
+        "file" => "File",
+        "from_page" => "First page",
+        "metadata" => "Metadata",
+        "name" => "Name",
+        "ratePerMinute" => "Requests a minute",
+        "to_page" => "Last page",
+        "url" => "Address",
+        path => path,
+    }
+}
+
+/// What is wrong with the fields of a form, without the names that only programs know them by.
+pub(super) fn for_people(mut error: ApiError) -> ApiError {
+    const WORDS: [(&str, &str); 4] = [
+        ("give them as authorization", "give them under Access"),
+        ("must not be before from_page", "must not be before the first page"),
+        ("host than that of the new url", "host than that of the new address"),
+        ("send it again, or null to do without", "give it again, or take it away"),
+    ];
+    for field in &mut error.fields {
+        for (programs, people) in WORDS {
+            field.message = field.message.replace(programs, people);
+        }
+    }
+    error
 }
 
 /// A time of day, in UTC: scripts show it as people at the browser have it.
@@ -244,7 +307,17 @@ mod tests {
             .filter_map(|line| line.strip_prefix("| `"))
             .filter_map(|rest| rest.split('`').next());
         for code in codes {
-            assert!(remedy(code).ends_with('.'), "{code}");
+            for kind in DocumentType::ALL {
+                assert!(remedy(code, *kind).ends_with('.'), "{code} {kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_a_scan_is_taken_for_one() {
+        for kind in DocumentType::ALL {
+            let is_scan = remedy("no_extractable_text", *kind).contains("text recognition");
+            assert_eq!(is_scan, *kind == DocumentType::Pdf, "{kind}");
         }
     }
 }

@@ -43,6 +43,7 @@ struct TokenRow {
     role: String,
     /// What else bounds it.
     limits: String,
+    expires_at: Option<Timestamp>,
     maker: String,
     used_at: Option<Timestamp>,
 }
@@ -51,15 +52,19 @@ impl From<RevealedToken> for TokenRow {
     fn from(RevealedToken { token, maker, .. }: RevealedToken) -> Self {
         let limits = [
             token.agent_id.map(|_| "asks one agent only".to_owned()),
-            token.origins.map(|origins| format!("in pages of {}", origins.0.join(", "))),
+            // A published page's own has none, and is in nobody's hands.
+            token
+                .origins
+                .filter(|origins| !origins.0.is_empty())
+                .map(|origins| format!("in pages of {}", origins.0.join(", "))),
             token.rate_per_minute.map(|rate| format!("at most {rate} requests a minute")),
-            token.expires_at.map(|at| format!("until {}", super::text::moment(at))),
         ];
         Self {
             id: token.id,
             description: token.description,
             role: token.role.map_or_else(|| "what its maker may".to_owned(), |role| role.to_string()),
             limits: limits.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            expires_at: token.expires_at,
             maker: maker.name,
             used_at: token.last_used_at,
         }

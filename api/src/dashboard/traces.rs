@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy,
-    answer::{AnswerCard, AnswerContext, StepRow, TraceBody},
+    answer::{AnswerCard, AnswerContext, QuoteStanding, StepRow, TraceBody},
     ask::{AnswerReader, whole},
     frame::{Frame, SubmittedForm, Visitor},
     html,
@@ -95,8 +95,34 @@ struct TracePage {
     now: Option<String>,
     /// The evaluations that it can become a case of.
     evaluations: Vec<(EvaluationId, String)>,
-    /// The numbers of its citations, with the words that are cited.
-    cited: Vec<(usize, String)>,
+    /// What a case can expect of its citations.
+    cited: Vec<CitedWords>,
+    /// Why there is no answer, where the run failed.
+    failure: Option<String>,
+}
+
+/// A citation as it can be chosen.
+#[derive(Debug, PartialEq, Eq)]
+struct CitedWords {
+    /// Its place among the answer's, from 1: several may have one number.
+    place: usize,
+    n: usize,
+    words: String,
+}
+
+impl CitedWords {
+    /// Those of a trace; what its documents do not say can never be found in them.
+    fn of(trace: &TraceBody) -> Vec<Self> {
+        let standings = trace.standings();
+        let all = trace.citations.iter().zip(standings).enumerate();
+        all.filter(|(_, (_, standing))| *standing != QuoteStanding::Misquoted)
+            .map(|(at, (cited, _))| Self {
+                place: at + 1,
+                n: cited.n,
+                words: cited.quote.chars().take(QUOTE).collect(),
+            })
+            .collect()
+    }
 }
 
 /// What was done with a trace just now.
@@ -266,8 +292,7 @@ async fn page(
     card.trace.clear();
     let whole = TraceBody::of(&trace.body.0);
     let question = whole.question();
-    let cited =
-        whole.citations.iter().map(|cited| (cited.n, cited.quote.chars().take(QUOTE).collect())).collect();
+    let (cited, failure) = (CitedWords::of(&whole), whole.failure());
     let actor = visitor.actor();
     // Others than those who build agents see their own answers here, and evaluate nothing.
     let evaluations = match actor.may(Permission::BuildAgents) {
@@ -297,6 +322,7 @@ async fn page(
         can_ask_again,
         now,
         cited,
+        failure,
         evaluations: evaluations.into_iter().map(|one| (one.id, one.name)).collect(),
         frame: visitor.frame,
     };
@@ -349,6 +375,25 @@ mod tests {
     use lectern_agents::run::trace;
 
     use super::*;
+
+    #[test]
+    fn of_citations_with_one_number_each_can_be_chosen_that_a_document_has() {
+        let mut trace = trace::example();
+        let first = trace["citations"][0].clone();
+        let (mut other, mut invented) = (first.clone(), first);
+        other["quote"] = "Its captain, Solveig Aas,".into();
+        invented["quote"] = "Its captain was nobody".into();
+        invented["verified"] = false.into();
+        trace["output"] = "“Its captain was nobody” [1].".into();
+        let citations = trace["citations"].as_array_mut().unwrap();
+        citations.insert(0, invented);
+        citations.push(other);
+        let chosen = CitedWords::of(&TraceBody::of(&trace));
+        let chosen: Vec<_> =
+            chosen.iter().map(|cited| (cited.place, cited.n, cited.words.as_str())).collect();
+        let whole = "Its captain, Solveig Aas, had sailed the route twice before.";
+        assert_eq!(chosen, [(2, 1, whole), (3, 1, "Its captain, Solveig Aas,")]);
+    }
 
     #[test]
     fn the_bars_of_a_chart_stay_in_it() {

@@ -72,6 +72,8 @@ struct DeliveryRow {
     word: &'static str,
     tone: &'static str,
     detail: String,
+    /// When it is tried again.
+    next_at: Option<Timestamp>,
     body: String,
     created_at: Timestamp,
 }
@@ -84,15 +86,15 @@ impl From<WebhookDelivery> for DeliveryRow {
             DeliveryState::Failed => ("Given up", "bad"),
         };
         let tries = counted(delivery.attempts.unsigned_abs(), "try", "tries");
-        let next = (delivery.state == DeliveryState::Pending && delivery.attempts > 0)
-            .then(|| format!("next {}", super::text::moment(delivery.next_at)));
-        let detail = [Some(tries).filter(|_| delivery.attempts > 0), delivery.last_error, next];
+        let is_waiting = delivery.state == DeliveryState::Pending && delivery.attempts > 0;
+        let detail = [Some(tries).filter(|_| delivery.attempts > 0), delivery.last_error];
         Self {
             id: delivery.id,
             event: delivery.event,
             word,
             tone,
             detail: detail.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            next_at: is_waiting.then_some(delivery.next_at),
             body: delivery.body,
             created_at: delivery.created_at,
         }

@@ -7,6 +7,7 @@ use lectern_db::{self as db, Db, Tx};
 use lectern_jobs::JobQueue;
 use lectern_shared::{
     ids::{UserId, WorkspaceId},
+    model::workspace::Role,
     secrets::{CiphertextLocation, Keyring, idempotency_row, sha256},
 };
 use uuid::Uuid;
@@ -40,9 +41,10 @@ impl IdempotentRequest {
         let (user, workspace) = (actor.user, actor.named_workspace());
         let keyed = key.map(|key| {
             // Whoever may less than before is not shown again what was made then. In an account's own workspace nobody takes anything
-            // away, and the key is the account's, with whichever credential that many do not hold. No path has a line break in it.
+            // away, and the key is the account's, with whichever credential may make API tokens and is not held by many. No path has a
+            // line break in it.
             let place = match actor.may_handle_tokens() {
-                Ok(()) if workspace == user.into() => String::new(),
+                Ok(()) if workspace == user.into() && actor.role().includes(Role::Builder) => String::new(),
                 Ok(()) => format!("{workspace} {}\n", actor.role()),
                 Err(_) => format!("{workspace} {} {:?}\n", actor.role(), actor.token()),
             };

@@ -140,19 +140,35 @@ impl Authenticator {
             let message = "Pages of this origin may not use this API token.";
             return Err(ApiError::new(ApiErrorKind::Forbidden, "origin_refused", message));
         }
-        self.by_grant(grant, context.origin).await
+        let slow_down = "This API token is for fewer requests a minute. Slow down.";
+        self.by_grant(grant, context.origin, slow_down).await
     }
 
-    /// Whom a token's grant stands for, within the token's own rate.
-    pub(super) async fn by_grant(
+    /// For whom those ask who open a page without an account. The token is the page's, and nobody has its value.
+    ///
+    /// # Errors
+    /// 429 when all of them together ask too often.
+    pub(super) async fn by_page(
         &self,
         grant: TokenGrant,
         origin: RequestOrigin,
     ) -> Result<AuthenticatedUser, ApiError> {
+        self.tokens.note_use(&grant);
+        let too_often =
+            "This page is asked more questions at the moment than it may answer. Try again in some seconds.";
+        self.by_grant(grant, origin, too_often).await
+    }
+
+    /// Whom a token's grant stands for, within the token's own rate; `too_often` is said to whoever is beyond it.
+    async fn by_grant(
+        &self,
+        grant: TokenGrant,
+        origin: RequestOrigin,
+        too_often: &str,
+    ) -> Result<AuthenticatedUser, ApiError> {
         if let Some(rate) = grant.rate_per_minute.and_then(|rate| u32::try_from(rate).ok()) {
             let key = LimitKey::token(grant.token_id);
-            let message = "This API token is for fewer requests a minute. Slow down.";
-            let refusal = |wait| ApiError::too_many("rate_limited", message, wait);
+            let refusal = |wait| ApiError::too_many("rate_limited", too_often, wait);
             self.limits
                 .admit_at(RequestRate::per_minute(rate), &[key], self.clock.now())
                 .await

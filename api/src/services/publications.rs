@@ -285,10 +285,20 @@ impl PublicationService {
         if page.access == PublicationAccess::Members {
             return Ok(Some(OpenPublication { page, grant: None }));
         }
+        let grant = self.grant_of(&page).await?;
+        Ok(grant.map(|grant| OpenPublication { page, grant: Some(grant) }))
+    }
+
+    /// Whether a page answers: one that takes people without an account does so as long as its token and the membership of whoever
+    /// made it are there.
+    pub(crate) async fn is_answering(&self, page: &Publication) -> Result<bool, ApiError> {
+        Ok(page.access == PublicationAccess::Members || self.grant_of(page).await?.is_some())
+    }
+
+    async fn grant_of(&self, page: &Publication) -> Result<Option<TokenGrant>, ApiError> {
         let Some(token) = page.token_id else { return Ok(None) };
         let (workspace, now) = (page.owner.workspace_id, self.clock.now());
-        let grant = db::api_tokens::find_grant_of(&self.db, workspace, token, now).await?;
-        Ok(grant.map(|grant| OpenPublication { page, grant: Some(grant) }))
+        Ok(db::api_tokens::find_grant_of(&self.db, workspace, token, now).await?)
     }
 
     /// What a page's agent is called; none when it is gone at this moment.
@@ -307,7 +317,7 @@ impl PublicationService {
         origin: RequestOrigin,
     ) -> Result<Option<AuthenticatedUser>, ApiError> {
         match open.grant {
-            Some(grant) => self.authenticator.by_grant(grant, origin).await.map(Some),
+            Some(grant) => self.authenticator.by_page(grant, origin).await.map(Some),
             None => Ok(None),
         }
     }

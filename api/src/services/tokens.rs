@@ -20,7 +20,7 @@ use lectern_shared::{
 use lru::LruCache;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
-use url::Url;
+use url::{Host, Url};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -83,6 +83,7 @@ pub(super) fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Opt
                 && url.fragment().is_none()
                 && url.username().is_empty()
                 && url.password().is_none()
+                && url.host().as_ref().is_some_and(is_plain)
         });
         match origin {
             Some(url) => origins.push(url.origin().ascii_serialization()),
@@ -96,6 +97,14 @@ pub(super) fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Opt
         fields.refuse(rule.name, "must name at least one origin; leave it out for a token of no page");
     }
     Some(origins)
+}
+
+/// Whether a host has nothing in it that means something in a header which lists origins: names of hosts may have almost anything.
+fn is_plain(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)),
+        Host::Ipv4(_) | Host::Ipv6(_) => true,
+    }
 }
 
 /// An API token, its value and its maker.
@@ -293,7 +302,15 @@ impl TokenService {
     pub(super) async fn authenticate(&self, value: &str) -> Result<Option<TokenGrant>, ApiError> {
         let now = self.clock.now();
         let grant = db::api_tokens::find_grant(&self.db, &sha256(value.as_bytes()), now).await?;
-        let Some(grant) = grant else { return Ok(None) };
+        if let Some(grant) = &grant {
+            self.note_use(grant);
+        }
+        Ok(grant)
+    }
+
+    /// Notes that a token was used, if that was not noted just now.
+    pub(super) fn note_use(&self, grant: &TokenGrant) {
+        let now = self.clock.now();
         let stale = |last: Option<Timestamp>| last.is_none_or(|last| now.since(last) > TOUCH_EVERY);
         // Remembered before it is written: of many requests at once one writes.
         if stale(grant.last_used_at) && stale(self.touched.lock().put(grant.token_id, now)) {
@@ -310,7 +327,6 @@ impl TokenService {
                 }
             });
         }
-        Ok(Some(grant))
     }
 }
 

@@ -51,6 +51,8 @@ struct AgentPage {
     linkable_tools: Vec<(String, String)>,
     /// The last part of its page's address.
     published: Option<String>,
+    /// That page does not answer any more.
+    is_closed: bool,
 }
 
 /// Something that the agent has.
@@ -122,6 +124,11 @@ pub(super) async fn show(
     let all = tools.list(&actor, max, 2 * SHOWN).await?;
     let all = all.into_iter().map(|details| (details.tool.id.to_string(), details.tool.name)).collect();
     let (tool_rows, linkable_tools) = split(links, all);
+    let published = publications.find(&actor, id).await?;
+    let is_closed = match &published {
+        Some(page) => !publications.is_answering(page).await?,
+        None => false,
+    };
     let page = AgentPage {
         id,
         fields: AgentFields::of(Some(&agent), &prompts, &visitor).await?,
@@ -132,7 +139,8 @@ pub(super) async fn show(
         collections,
         tools: tool_rows,
         linkable_tools,
-        published: publications.find(&actor, id).await?.map(|publication| publication.slug),
+        published: published.map(|publication| publication.slug),
+        is_closed,
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

@@ -31,6 +31,8 @@ struct PublishPage {
     name: String,
     /// The page's whole address; empty for an agent that is not published.
     url: String,
+    /// The page does not answer any more.
+    is_closed: bool,
     /// What a page of another site has in it to show the widget.
     embed: String,
     slug: String,
@@ -63,6 +65,10 @@ pub(super) async fn show(
     let published = publications.find(&actor, id).await?;
     let name = asking.find(&actor, id).await?.agent().name.clone();
     let page = published.as_ref();
+    let is_closed = match page {
+        Some(page) => !publications.is_answering(page).await?,
+        None => false,
+    };
     let lines = |texts: Option<&Vec<String>>| texts.map(|texts| texts.join("\n")).unwrap_or_default();
     let embed = |page: &Publication| {
         format!(r#"<script src="{}" data-page="{}" async></script>"#, address.link("/embed.js"), page.slug)
@@ -70,6 +76,7 @@ pub(super) async fn show(
     let page = PublishPage {
         id,
         url: page.map(|page| address.link(&format!("/ask/{}", page.slug))).unwrap_or_default(),
+        is_closed,
         embed: page.filter(|page| !page.origins.0.is_empty()).map(embed).unwrap_or_default(),
         slug: page.map_or_else(|| suggested(&name), |page| written(page).to_owned()),
         access: page.map_or(PublicationAccess::Members, |page| page.access).as_str(),

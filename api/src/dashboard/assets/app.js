@@ -18,6 +18,11 @@ export async function send(form, submitter) {
   }
 }
 
+/** What is said of a failure: its own message is for programs where it names fields, which stand below here. */
+export function wordsOf(error) {
+  return error.fields?.length ? "Some fields need another value; see below." : error.message;
+}
+
 /** Shows what is wrong with a form, at its head and at each input. */
 function showProblem(form, error) {
   clearProblem(form);
@@ -25,7 +30,7 @@ function showProblem(form, error) {
   box.className = "problem";
   box.setAttribute("role", "alert");
   const said = box.appendChild(document.createElement("p"));
-  said.textContent = error.message;
+  said.textContent = wordsOf(error);
   let first;
   for (const { path, message } of error.fields ?? []) {
     const input = [...form.elements].find((input) => input.type !== "hidden" && input.name.split(":")[0] === path);
@@ -40,7 +45,9 @@ function showProblem(form, error) {
     wrong.textContent = message;
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-errormessage", wrong.id);
-    input.after(wrong);
+    (input.closest(".check") ?? input).after(wrong);
+    const folded = input.closest("details");
+    if (folded) folded.open = true;
   }
   form.prepend(box);
   if (first) first.focus();
@@ -58,12 +65,24 @@ function clearProblem(form) {
   }
 }
 
+/** Whether a form that does something with what is selected has nothing to do it with. */
+function isUnselected(form) {
+  const selected = 'input[name="ids:list"]:checked, input[name="all:boolean"]:checked';
+  return Boolean(form?.matches("[data-bulk]")) && !form.querySelector(selected);
+}
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-confirm]");
-  if (!button) return;
+  if (!button || isUnselected(button.form)) return;
   const { confirm: some, confirmAll: all } = button.dataset;
   const isAll = all && button.form.querySelector('input[name="all:boolean"]').checked;
   if (!confirm(isAll ? all : some)) event.preventDefault();
+});
+
+document.addEventListener("submit", (event) => {
+  if (!isUnselected(event.target)) return;
+  event.preventDefault();
+  showProblem(event.target, { message: "Select at least one document, or all that match." });
 });
 
 document.addEventListener("submit", async (event) => {
@@ -87,6 +106,9 @@ document.addEventListener("submit", async (event) => {
 
 // --- what changes by itself ---
 
+/** What the service said last of each part that is marked as live. */
+const shown = new WeakMap();
+
 /** Takes over what has changed of the parts that are marked as live, without losing what is selected, open or in focus. */
 function takeOver(fresh) {
   let busy = false;
@@ -94,11 +116,11 @@ function takeOver(fresh) {
     const other = fresh.getElementById(part.id);
     if (!other) continue;
     busy ||= Number(other.dataset.live) < 5;
-    if (part.dataset.shown === other.innerHTML) continue;
+    if (shown.get(part) === other.innerHTML) continue;
     const active = part.contains(document.activeElement) ? document.activeElement : null;
     if (active?.matches("input:not([type=checkbox]), textarea, select")) continue;
     const checked = [...part.querySelectorAll("input:checked")].map((input) => input.value);
-    part.dataset.shown = other.innerHTML;
+    shown.set(part, other.innerHTML);
     const holds = active && (active.id ? `#${CSS.escape(active.id)}` : `[value="${CSS.escape(active.value ?? "")}"]`);
     part.innerHTML = other.innerHTML;
     for (const input of part.querySelectorAll("input[type=checkbox]")) {
@@ -195,6 +217,8 @@ function openHash() {
 
 openHash();
 addEventListener("hashchange", openHash);
+// Before anything of them is written otherwise.
+for (const part of document.querySelectorAll("[data-live]")) shown.set(part, part.innerHTML);
 localiseTimes(document);
 follow();
 

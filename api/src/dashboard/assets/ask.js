@@ -1,6 +1,6 @@
 // Asking: the answer as it comes, its sources beside it, and a word on whether it helped.
 
-import { localiseTimes, send } from "./app.js";
+import { localiseTimes, send, wordsOf } from "./app.js";
 
 const talk = document.querySelector("[data-talk]");
 const form = talk.querySelector("[data-ask]");
@@ -79,7 +79,7 @@ async function run() {
       say("Stopped.");
     } else {
       const problem = turn.appendChild(element("div", "problem"));
-      problem.append(element("p", "", error.message ?? "The question could not be answered. Ask again."));
+      problem.append(element("p", "", wordsOf(error) ?? "The question could not be answered. Ask again."));
       for (const field of error.fields ?? []) problem.append(element("p", "", `${field.path} ${field.message}`));
       if (!box.value) box.value = question;
       say(problem.textContent);
@@ -204,7 +204,7 @@ talk.addEventListener("submit", async (event) => {
   if (!feedback) return;
   event.preventDefault();
   const { error } = await send(feedback, event.submitter);
-  const text = error ? error.message : "Thank you. Your feedback is kept with the answer.";
+  const text = error ? wordsOf(error) : "Thank you. Your feedback is kept with the answer.";
   const told = element("p", error ? "wrong" : "note", text);
   told.tabIndex = -1;
   if (error) feedback.append(told);

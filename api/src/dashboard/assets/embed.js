@@ -50,5 +50,8 @@
     if (event.key === "Escape" && frame && !frame.hidden) toggle();
   });
   root.append(button);
-  document.body.append(host);
+  // In a page's head the script runs before there is a body.
+  const show = () => document.body.append(host);
+  if (document.body) show();
+  else document.addEventListener("DOMContentLoaded", show, { once: true });
 })();

@@ -1,5 +1,5 @@
-// Many files at once, and whole folders, each with its own progress. A file that was sent before is not added twice, so that
-// whatever was interrupted is simply sent again.
+// Many files at once, and whole folders, each with its own progress. What breaks off is sent again by the key that it had, so that it
+// is not added twice.
 
 const AT_ONCE = 3;
 const TRIES = 6;
@@ -15,27 +15,41 @@ const waiting = [];
 let running = 0;
 let added = 0;
 let failed = 0;
+let hidden = 0;
 
 input.multiple = true;
 form.querySelector('label[for="file"]').textContent = "Files: choose them, or drop them here";
 form.querySelector("[data-folder]").hidden = false;
 
-/** The same for the same file, so that the service knows it again. */
-function keyOf(file, collection) {
-  const name = encodeURIComponent(file.webkitRelativePath || file.name).slice(-150);
-  return `${name}:${file.size}:${file.lastModified}:${collection}`;
+/** Of one choice of files alone: what somebody chooses anew is meant to be added, be it the same file once more. */
+function newKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The files of an input, with their paths from where they were chosen. */
+function chosen(files) {
+  return [...files].map((file) => ({ file, path: file.webkitRelativePath || file.name }));
+}
+
+/** Whether it is what systems leave in folders, which is nobody's document. What was chosen itself has no folder before it. */
+function isHidden(path) {
+  const [, ...inside] = path.split("/");
+  return inside.some((name) => name.startsWith(".")) || /\/(Thumbs\.db|desktop\.ini)$/.test(path);
 }
 
 function add(files) {
   const collection = form.elements.collectionIds?.value ?? "";
-  for (const file of files) {
-    // What systems leave in folders is nobody's document.
-    if (/(^|\/)(\.|Thumbs\.db$|desktop\.ini$)/.test(file.webkitRelativePath || file.name)) continue;
+  const choice = newKey();
+  for (const [at, { file, path }] of files.entries()) {
+    if (isHidden(path)) {
+      hidden += 1;
+      continue;
+    }
     const row = rows.insertRow();
-    row.insertCell().textContent = file.webkitRelativePath || file.name;
+    row.insertCell().textContent = path;
     const state = row.insertCell();
     state.textContent = "Waits";
-    waiting.push({ file, collection, state });
+    waiting.push({ file, collection, state, key: `${choice}-${at}` });
   }
   list.hidden = false;
   tell();
@@ -57,6 +71,7 @@ function tell() {
   const parts = [`${added} added`];
   if (failed) parts.push(`${failed} failed`);
   if (left) parts.push(`${left} to go`);
+  if (hidden) parts.push(`${hidden} hidden left out`);
   said.textContent = `${parts.join(", ")}.`;
   if (!left && added) {
     const link = said.appendChild(document.createElement("a"));
@@ -88,10 +103,15 @@ async function sendFile(upload) {
   }
 }
 
+/** Why a file was not taken. Where fields are wrong, the message itself is for programs. */
+function wordsOf(error, status) {
+  if (!error) return status ? `The service answers ${status}.` : "The service cannot be reached.";
+  if (!error.fields?.length) return error.message;
+  return error.fields.map(({ path, message }) => `${path === "file" ? "The file" : `Its ${path}`} ${message}.`).join(" ");
+}
+
 function showFailure(upload, error, status) {
-  const fields = (error?.fields ?? []).map(({ path, message }) => `${path} ${message}`);
-  const message = [error?.message ?? (status ? `The service answers ${status}.` : "The service cannot be reached."), ...fields];
-  upload.state.textContent = `${message.join(" ")} `;
+  upload.state.textContent = `${wordsOf(error, status)} `;
   const again = upload.state.appendChild(document.createElement("button"));
   again.type = "button";
   again.className = "small";
@@ -105,14 +125,14 @@ function showFailure(upload, error, status) {
   });
 }
 
-function attemptOf({ file, collection, state }) {
+function attemptOf({ file, collection, state, key }) {
   return new Promise((done) => {
     const body = new FormData();
     if (collection) body.append("collectionIds", collection);
     body.append("file", file);
     const request = new XMLHttpRequest();
     request.open("POST", form.dataset.upload);
-    request.setRequestHeader("Idempotency-Key", keyOf(file, collection));
+    request.setRequestHeader("Idempotency-Key", key);
     const bar = document.createElement("progress");
     bar.setAttribute("aria-label", `Sending ${file.name}`);
     state.replaceChildren(bar);
@@ -141,7 +161,10 @@ function attemptOf({ file, collection, state }) {
 async function dropped(items) {
   const files = [];
   const walk = async (entry) => {
-    if (entry.isFile) files.push(await new Promise((done, fail) => entry.file(done, fail)));
+    if (entry.isFile) {
+      const file = await new Promise((done, fail) => entry.file(done, fail));
+      files.push({ file, path: entry.fullPath.replace(/^\//, "") });
+    }
     if (!entry.isDirectory) return;
     const reader = entry.createReader();
     for (;;) {
@@ -157,11 +180,11 @@ async function dropped(items) {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  add(input.files);
+  add(chosen(input.files));
   input.value = "";
 });
 folder.addEventListener("change", () => {
-  add(folder.files);
+  add(chosen(folder.files));
   folder.value = "";
 });
 drop.addEventListener("dragover", (event) => {

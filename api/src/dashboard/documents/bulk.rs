@@ -80,8 +80,7 @@ pub(super) async fn apply(
         (ids.map_err(|_| ApiError::not_found("document"))?, None)
     };
     if ids.is_empty() && body.done.is_empty() {
-        let message = "select at least one document, or all that match".to_owned();
-        return Err(ApiError::invalid(vec![FieldError { path: "ids".to_owned(), message }]));
+        return Ok(visitor.go(&format!("documents?said=unselected&{}", body.filter)));
     }
     let (title, said) = match body.action.as_str() {
         "ingest" => {

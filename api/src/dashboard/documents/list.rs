@@ -5,7 +5,7 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
-use lectern_db::documents::browse::{DocumentFilter, DocumentOrder};
+use lectern_db::documents::browse::{DocumentFilter, DocumentOrder, MetadataMatch};
 use lectern_derive::handler;
 use lectern_shared::{
     ids::DocumentId,
@@ -74,7 +74,7 @@ pub(super) struct ListQuery {
 }
 
 impl ListQuery {
-    /// Reads an address. What it does not know lets everything through.
+    /// Reads an address.
     pub(super) fn of(query: &str) -> Self {
         let uri: Uri = format!("/?{query}").parse().unwrap_or_default();
         let text = |name: &str| {
@@ -92,14 +92,20 @@ impl ListQuery {
         }
     }
 
+    /// What it says. A state or type that does not exist lets everything through, as the choice on the page then does.
     pub(super) fn filter(&self) -> DocumentFilter {
-        let metadata = self.metadata.split_once('=');
+        let metadata = match self.metadata.split_once('=') {
+            Some((key, value)) => Some(MetadataMatch::typed(key.trim(), value.trim())),
+            None if self.metadata.is_empty() => None,
+            // Nothing is let through: somebody meant something by it, and perhaps to delete that.
+            None => Some(MetadataMatch { key: self.metadata.clone(), values: Vec::new() }),
+        };
         DocumentFilter {
             name: self.name.clone(),
             state: self.state.parse::<JobState>().ok(),
             r#type: self.r#type.parse::<DocumentType>().ok(),
             collection: self.collection.parse().ok(),
-            metadata: metadata.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())),
+            metadata,
         }
     }
 
@@ -142,6 +148,10 @@ pub(super) async fn show(
     if !asked.collection.is_empty() && filter.collection.is_none() {
         return Err(ApiError::not_found("collection"));
     }
+    if filter.metadata.as_ref().is_some_and(|metadata| metadata.values.is_empty()) {
+        let message = "must be a key and a value, such as department=people";
+        return Err(ApiError::invalid_field("metadata", message));
+    }
     let actor = visitor.actor();
     // One row more than is shown tells that there are more.
     let mut found = documents.browse(&actor, &filter, asked.order(), asked.after, ROWS + 1).await?;
@@ -177,8 +187,10 @@ mod tests {
         let filter = read.filter();
         assert_eq!(filter.name, "a & b");
         assert_eq!((filter.state, filter.r#type), (Some(JobState::Dead), Some(DocumentType::Pdf)));
-        assert_eq!(filter.metadata, Some(("year".to_owned(), "2026".to_owned())));
+        assert_eq!(filter.metadata, Some(MetadataMatch::typed("year", "2026")));
         assert_eq!(read.query(true, None), query);
         assert_eq!(ListQuery::of("state=%00&type=x&after=y").filter(), DocumentFilter::default());
+        let unclear = ListQuery::of("metadata=department%3Apeople").filter().metadata.unwrap();
+        assert!(unclear.values.is_empty(), "it lets nothing through");
     }
 }

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod duplicates;
+mod fields;
 mod list;
 mod new;
 mod one;
@@ -31,6 +32,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/documents/bulk", post(bulk::apply))
         .route("/documents/duplicates", get(duplicates::show))
         .route("/documents/new", get(new::show).post(new::create))
+        .route("/documents/new/text", post(new::create_text))
         // The file is measured by the blob store, and the other parts by the reader of forms.
         .route("/documents/upload", post(new::upload).layer(DefaultBodyLimit::disable()))
         .route("/documents/{id}", get(one::show).post(one::change))

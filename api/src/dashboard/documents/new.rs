@@ -6,8 +6,10 @@ use axum::{
     extract::{Request, State},
     http::{StatusCode, Uri},
 };
-use lectern_derive::handler;
+use lectern_derive::{RequestBody, handler};
+use lectern_shared::{ids::CollectionId, model::document::DocumentType};
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 use super::collections;
 use crate::{
@@ -18,6 +20,7 @@ use crate::{
     },
     error::ApiError,
     extract::parameter,
+    fields::GivenIds,
     multipart::MultipartForm,
     response::ApiResult,
     services::{
@@ -49,13 +52,52 @@ pub(super) async fn show(State(service): State<CollectionService>, visitor: Visi
     html(&PagePolicy::Own, StatusCode::OK, &NewDocumentPage { frame: visitor.frame, collections, collection })
 }
 
-/// Adds what is at an address, or a text.
+/// Adds what is at an address.
 #[handler]
 pub(super) async fn create(
     State(documents): State<DocumentService>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewDocument>,
 ) -> ApiResult {
     let made = documents.create(&visitor.actor(), body, once, id_of).await?;
+    Ok(visitor.go(&page_of(made)))
+}
+
+/// A text that somebody has written or pasted.
+#[derive(RequestBody, ToSchema)]
+pub(super) struct NewText {
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    name: String,
+    #[schema(min_length = 1, pattern = r"\S")]
+    content: String,
+    #[schema(rename = "collectionIds", value_type = Option<Vec<String>>, max_items = 100)]
+    collection_ids: Option<GivenIds<CollectionId>>,
+}
+
+impl From<NewText> for NewDocument {
+    fn from(NewText { name, content, collection_ids }: NewText) -> Self {
+        Self {
+            r#type: DocumentType::Txt,
+            name,
+            description: String::new(),
+            url: String::new(),
+            content: Some(content),
+            metadata: None,
+            splitter: None,
+            from_page: None,
+            to_page: None,
+            authorization: None,
+            collection_ids,
+        }
+    }
+}
+
+/// Adds a text. It is a form of its own, so that what is said of an empty one is said of the text, and not of an address.
+#[handler]
+pub(super) async fn create_text(
+    State(documents): State<DocumentService>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewText>,
+) -> ApiResult {
+    let made = documents.create(&visitor.actor(), body.into(), once, id_of).await?;
     Ok(visitor.go(&page_of(made)))
 }
 

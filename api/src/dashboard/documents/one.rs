@@ -7,6 +7,7 @@ use axum::{
 };
 use lectern_derive::handler;
 use lectern_shared::{
+    clock::Timestamp,
     ids::{AgentId, DocumentId},
     model::{
         document::{Chunk, Document},
@@ -15,15 +16,15 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use super::{DocumentRow, collections};
+use super::{DocumentRow, collections, fields::DocumentFields};
 use crate::{
     dashboard::{
         PagePolicy,
         frame::{Frame, SubmittedForm, Visitor},
         html,
-        text::{self, place_words},
+        text::{self, filters, place_words},
     },
-    error::{ApiError, ApiErrorKind},
+    error::ApiErrorKind,
     extract::{PathId, parameter},
     response::ApiResult,
     services::{
@@ -52,6 +53,7 @@ struct DocumentPage {
     here: String,
     failure: Option<Failure>,
     facts: Vec<(&'static str, String)>,
+    times: Vec<(&'static str, Timestamp)>,
     url: String,
     has_file: bool,
     /// Documents with the same bytes, or the same text.
@@ -67,8 +69,7 @@ struct DocumentPage {
     marked: String,
     passages: Vec<PassageCard>,
     next_passages: Option<i64>,
-    description: String,
-    metadata: String,
+    fields: DocumentFields,
     in_collections: Vec<(String, String)>,
     /// Those that it can be put into.
     collections: Vec<(String, String)>,
@@ -124,9 +125,13 @@ fn facts(document: &Document) -> Vec<(&'static str, String)> {
     if ingestion.attempts > 1 {
         facts.push(("Tries", ingestion.attempts.to_string()));
     }
-    facts.push(("Queued", text::moment(ingestion.queued_at)));
-    facts.extend(ingestion.finished_at.map(|at| ("Ended", text::moment(at))));
     facts
+}
+
+/// When it was read.
+fn times(document: &Document) -> Vec<(&'static str, Timestamp)> {
+    let ended = document.ingestion.finished_at.map(|at| ("Ended", at));
+    [("Queued", document.ingestion.queued_at)].into_iter().chain(ended).collect()
 }
 
 /// The numbers of the pages around one, with the first and the last.
@@ -156,7 +161,15 @@ pub(super) async fn show(
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
     let actor = visitor.actor();
-    let FullDocument { details, .. } = documents.find(&actor, id).await?;
+    let FullDocument { details, .. } = match documents.find(&actor, id).await {
+        Ok(found) => found,
+        Err(error) if error.kind == ApiErrorKind::NotFound => {
+            // Runs of sources link to what they deleted, and a page may be open on it still.
+            documents.receipt(&actor, id).await.map_err(|_| error)?;
+            return Ok(visitor.go(&format!("documents/{id}/receipt")));
+        }
+        Err(error) => return Err(error),
+    };
     let document = &details.document;
     let number = |name: &str| parameter(&uri, name).and_then(|text| text.parse::<u32>().ok());
     let last = document.search_index.as_ref().and_then(|index| index.0.pages).unwrap_or_default();
@@ -185,14 +198,18 @@ pub(super) async fn show(
         row.state.detail = waits_behind(before);
     }
     let failed = document.ingestion.last_error.as_ref().filter(|_| document.ingestion.state.is_failure());
-    let metadata = document.metadata.as_ref().map(|metadata| serde_json::to_string_pretty(&metadata.0));
+    let failure = failed.map(|error| Failure {
+        message: error.0.message.clone(),
+        remedy: text::remedy(&error.0.code, document.r#type),
+    });
+    let has_file = documents.file(&actor, id).await.is_ok();
     let page = DocumentPage {
         here: id.to_string(),
-        failure: failed
-            .map(|error| Failure { message: error.0.message.clone(), remedy: text::remedy(&error.0.code) }),
+        failure,
         facts: facts(document),
+        times: times(document),
         url: web_address(&document.url),
-        has_file: documents.file(&actor, id).await.is_ok(),
+        has_file,
         alike: documents.like(&actor, id).await?.into_iter().map(|like| (like.id, like.name)).collect(),
         warnings: document.ingestion.warnings.0.iter().map(|warning| warning.message.clone()).collect(),
         agents: agents.of_document(&actor, id).await?,
@@ -203,8 +220,7 @@ pub(super) async fn show(
         marked: marked.unwrap_or_default(),
         passages: passages.into_iter().map(PassageCard::from).collect(),
         next_passages,
-        description: document.description.clone(),
-        metadata: metadata.transpose().map_err(|_| ApiError::internal())?.unwrap_or_default(),
+        fields: DocumentFields::of(document, has_file)?,
         in_collections,
         collections,
         frame: visitor.frame,
@@ -228,14 +244,16 @@ fn web_address(url: &str) -> String {
     if is_web { url.to_owned() } else { String::new() }
 }
 
-/// Changes what a document says of itself.
+/// Changes what a document says of itself, where it is, or what of it is read.
 #[handler]
 pub(super) async fn change(
     State(documents): State<DocumentService>,
     PathId(id): PathId<DocumentId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<DocumentChange>,
+    SubmittedForm { visitor, mut body, .. }: SubmittedForm<DocumentChange>,
 ) -> ApiResult {
-    documents.change(&visitor.actor(), id, body).await?;
+    // Browsers send every line end as two characters, and nobody has changed an address by that.
+    body.url = body.url.map(|url| url.replace("\r\n", "\n"));
+    documents.change(&visitor.actor(), id, body).await.map_err(text::for_people)?;
     Ok(visitor.go(&format!("documents/{id}?said=saved")))
 }
 

@@ -13,8 +13,9 @@ use crate::{
     dashboard::frame::{SubmittedForm, Visitor},
     error::ApiError,
     extract::{PathId, PathIds},
+    fields::GivenId,
     response::ApiResult,
-    services::evaluations::{EvaluationService, ImportFormat, TraceCase},
+    services::evaluations::{EvaluationService, ImportFormat},
     state::AppState,
     v1::import_file,
 };
@@ -34,6 +35,18 @@ pub(super) struct CaseForm {
     /// Anything worth saying of it.
     #[schema(max_length = 10_000)]
     note: Option<String>,
+}
+
+/// An answer that becomes a case, as its page has it.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(super) struct TraceCaseForm {
+    /// The evaluation that it is added to.
+    #[schema(value_type = String)]
+    evaluation_id: GivenId<EvaluationId>,
+    /// The place of the citation that answers among the answer's, from 1; the question is to be declined without.
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    place: Option<u32>,
 }
 
 /// Adds one, as if it stood in a file.
@@ -92,8 +105,10 @@ pub(super) async fn delete(
 pub(super) async fn add_of_trace(
     State(evaluations): State<EvaluationService>,
     PathId(id): PathId<TraceId>,
-    SubmittedForm { visitor, body, once }: SubmittedForm<TraceCase>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<TraceCaseForm>,
 ) -> ApiResult {
-    evaluations.add_trace_case(&visitor.actor(), id, body, once, |_| Ok(Vec::new())).await?;
+    let TraceCaseForm { evaluation_id, place } = body;
+    let actor = visitor.actor();
+    evaluations.add_trace_case_at(&actor, id, evaluation_id, place, once, |_| Ok(Vec::new())).await?;
     Ok(visitor.go(&format!("traces/{id}?said=added")))
 }

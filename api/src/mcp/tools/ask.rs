@@ -1,6 +1,9 @@
 //! Asking an agent: the answer with its sources, and how it is getting on.
 
-use lectern_agents::run::{AgentQuestion, CitationView, RunEvent, RunHandle, RunOutcome};
+use lectern_agents::{
+    answer::AnswerQuotations,
+    run::{AgentQuestion, CitationView, RunEvent, RunHandle, RunOutcome},
+};
 use lectern_derive::RequestBody;
 use lectern_shared::ids::AgentId;
 use rmcp::{
@@ -93,7 +96,11 @@ fn output() -> Value {
             "title": text(),
             "documentId": text(),
             "page": {"type": "integer"},
-            "quote": {"type": "string", "description": "The words of the document that support the answer."},
+            "quote": {
+                "type": "string",
+                "description": "The words that the answer quotes, which are the document's only when they are verified. When it \
+                    quotes none: the document's sentence that supports it best.",
+            },
             "verified": {"type": "boolean", "description": "The answer quotes these words, and the document has them."},
             "url": {"type": "string", "description": "Opens the passage."},
         },
@@ -165,6 +172,7 @@ impl CitedAnswer {
     fn told(self, server: &McpServer, call: &CallContext, agent: AgentId) -> CallResult {
         let workspace = call.workspace(Permission::AskAgents)?;
         let (mut text, mut cited) = (self.answer.clone(), Vec::new());
+        let quotations = AnswerQuotations::of(&self.answer);
         for (at, citation) in self.citations.iter().enumerate() {
             let passage = PassageReference {
                 document: citation.document_id,
@@ -173,7 +181,7 @@ impl CitedAnswer {
             };
             let url = call.link(&server.links, workspace, &passage)?;
             text.push_str(if at == 0 { "\n\nSources:\n" } else { "\n" });
-            text.push_str(&line(citation, &url));
+            text.push_str(&line(citation, &quotations, &url));
             cited.push(shown(citation, &url));
         }
         let structured = json!({
@@ -190,12 +198,16 @@ impl CitedAnswer {
 }
 
 /// A source, for people.
-fn line(citation: &CitationView, url: &str) -> String {
-    let CitationView { n, quote, verified, .. } = citation;
+fn line(citation: &CitationView, quotations: &AnswerQuotations, url: &str) -> String {
+    let CitationView { n, quote, verified, quote_range, .. } = citation;
     let title = title(&citation.document_name, &citation.place);
     let quote = match (quote.is_empty(), verified) {
         (true, _) => String::new(),
         (false, true) => format!(": \"{quote}\" (verified)"),
+        // Words that stand in the passage are its own, and what the answer made up is nobody's.
+        (false, false) if quote_range.is_none() && quotations.holds(quote) => {
+            ": what the answer quotes was not found in it".to_owned()
+        }
         (false, false) => format!(": \"{quote}\""),
     };
     format!("[{n}] {title}{quote} {url}")
@@ -266,7 +278,37 @@ impl ProgressReport {
 
 #[cfg(test)]
 mod tests {
+    use lectern_shared::{ids::DocumentId, model::place::SourceSpan};
+
     use super::*;
+
+    #[test]
+    fn a_quotation_that_was_not_found_is_not_told_as_the_sources_words() {
+        let line = |answer: &str, quote: &str, verified: bool| {
+            let citation = CitationView {
+                n: 1,
+                document_id: DocumentId::generate(),
+                document_name: "House rules".to_owned(),
+                chunk_id: uuid::Uuid::from_u128(7).into(),
+                place: SourceSpan::default(),
+                url: None,
+                quote: quote.to_owned(),
+                verified,
+                markers: Vec::new(),
+                quote_range: None,
+            };
+            super::line(&citation, &AnswerQuotations::of(answer), "u")
+        };
+        let words = "Bicycles belong on the roof top";
+        let answer = format!("It says \"{words}\" [1].");
+        assert_eq!(
+            line(&answer, words, false),
+            "[1] House rules: what the answer quotes was not found in it u"
+        );
+        assert_eq!(line(&answer, words, true), format!("[1] House rules: \"{words}\" (verified) u"));
+        assert_eq!(line("So it is [1].", words, false), format!("[1] House rules: \"{words}\" u"));
+        assert_eq!(line("So it is [1].", "", false), "[1] House rules u");
+    }
 
     #[test]
     fn a_wrong_turn_of_the_history_is_named_by_its_place() {

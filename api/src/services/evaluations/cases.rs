@@ -117,6 +117,29 @@ pub(crate) struct TraceCase {
     note: Option<String>,
 }
 
+/// What is made a case of a recorded answer, however it is told which citation is meant.
+struct CitedCase {
+    evaluation: GivenId<EvaluationId>,
+    /// The citation that answers; the question is to be declined without.
+    citation: Option<CitationChoice>,
+    note: Option<String>,
+}
+
+/// One of an answer's citations.
+#[derive(Clone, Copy, Debug)]
+enum CitationChoice {
+    /// The first with this number, and of several the first that is verified.
+    Number(u32),
+    /// The one at this place of their list, from 1.
+    Place(u32),
+}
+
+impl From<TraceCase> for CitedCase {
+    fn from(TraceCase { evaluation_id, citation, note }: TraceCase) -> Self {
+        Self { evaluation: evaluation_id, citation: citation.map(CitationChoice::Number), note }
+    }
+}
+
 fn unknown_case() -> ApiError {
     ApiError::not_found("case")
 }
@@ -291,9 +314,38 @@ impl EvaluationService {
         once: IdempotentRequest,
         tell: impl ResponseEncoder<Vec<EvaluationCase>>,
     ) -> Result<CreationOutcome, ApiError> {
+        self.add_cited_case(actor, trace, new.into(), once, tell).await
+    }
+
+    /// Makes a case of a recorded answer whose citation is chosen by its place in their list, from 1: several words may be cited
+    /// under one number.
+    ///
+    /// # Errors
+    /// As [`EvaluationService::add_trace_case`].
+    pub(crate) async fn add_trace_case_at(
+        &self,
+        actor: &Actor,
+        trace: TraceId,
+        evaluation: GivenId<EvaluationId>,
+        place: Option<u32>,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<Vec<EvaluationCase>>,
+    ) -> Result<CreationOutcome, ApiError> {
+        let new = CitedCase { evaluation, citation: place.map(CitationChoice::Place), note: None };
+        self.add_cited_case(actor, trace, new, once, tell).await
+    }
+
+    async fn add_cited_case(
+        &self,
+        actor: &Actor,
+        trace: TraceId,
+        new: CitedCase,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<Vec<EvaluationCase>>,
+    ) -> Result<CreationOutcome, ApiError> {
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
         let trace = self.traces.find_with_record(actor, trace).await?;
-        let id = new.evaluation_id.map_err(|_| unknown())?;
+        let id = new.evaluation.map_err(|_| unknown())?;
         let question = question_of(trace.record.as_ref().map(|Json(record)| record), &trace.trace.body.0);
         let question = question.ok_or_else(|| {
             let message = "The question is not kept with this trace.";
@@ -301,8 +353,8 @@ impl EvaluationService {
         })?;
         let expect = match new.citation {
             None => ExpectedOutcome::Decline(DeclineWord::Decline),
-            Some(number) => {
-                ExpectedOutcome::Gold(vec![cited(&trace.trace.body.0, number).ok_or_else(|| {
+            Some(choice) => {
+                ExpectedOutcome::Gold(vec![cited(&trace.trace.body.0, choice).ok_or_else(|| {
                     ApiError::invalid_field("citation", "must be the number of one of the answer's citations")
                 })?])
             }
@@ -325,14 +377,52 @@ fn question_of(record: Option<&Value>, trace: &Value) -> Option<String> {
     (!text.trim().is_empty()).then(|| text.to_owned())
 }
 
-/// What an answer cites under a number.
-fn cited(trace: &Value, number: u32) -> Option<GoldQuote> {
+/// What a citation of an answer cites.
+fn cited(trace: &Value, choice: CitationChoice) -> Option<GoldQuote> {
     let citations = trace.get("citations")?.as_array()?;
-    let citation = citations.iter().find(|citation| citation["n"] == number)?;
+    let citation = match choice {
+        CitationChoice::Number(number) => {
+            let own = || citations.iter().filter(move |citation| citation["n"] == number);
+            own().find(|citation| citation["verified"] == true).or_else(|| own().next())?
+        }
+        CitationChoice::Place(place) => citations.get(usize::try_from(place).ok()?.checked_sub(1)?)?,
+    };
     let quote = citation.get("quote").and_then(Value::as_str).filter(|quote| !quote.trim().is_empty());
     Some(GoldQuote {
         document_id: citation.get("documentId")?.as_str()?.parse().ok()?,
         quote: quote.map(str::to_owned),
         grade: simply(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_citations_with_one_number_the_verified_one_or_the_chosen_one_is_taken() {
+        let document = DocumentId::generate();
+        let citation = |n: u32, quote: &str, verified: bool| json!({"n": n, "documentId": document, "quote": quote, "verified": verified});
+        let trace = json!({"citations": [
+            citation(2, "of another passage", true),
+            citation(1, "made up by the model", false),
+            citation(1, "said by the document", true),
+            citation(3, "only told again", false),
+        ]});
+        let quote = |choice| cited(&trace, choice).and_then(|gold| gold.quote);
+        for (choice, expected) in [
+            (CitationChoice::Number(1), Some("said by the document")),
+            (CitationChoice::Number(3), Some("only told again")),
+            (CitationChoice::Number(4), None),
+            (CitationChoice::Place(0), None),
+            (CitationChoice::Place(1), Some("of another passage")),
+            (CitationChoice::Place(2), Some("made up by the model")),
+            (CitationChoice::Place(3), Some("said by the document")),
+            (CitationChoice::Place(5), None),
+        ] {
+            assert_eq!(quote(choice).as_deref(), expected);
+        }
+    }
 }

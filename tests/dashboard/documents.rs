@@ -1,0 +1,226 @@
+//! Documents in a browser: adding files, what a page says while one is read, and setting right what failed.
+
+use reqwest::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::{PAGES, Visits, assert_no_complaints, file, location, service, sign_in};
+use crate::support::{
+    browser::{Browser, Key},
+    client::{data, id},
+    command::upload,
+    pdf::pdf_with_pages,
+    service::Service,
+    web::Web,
+};
+
+async fn text_of(answer: Response) -> String {
+    answer.text().await.expect("a text")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_breaks_off_is_sent_again_by_its_key_and_one_that_is_chosen_anew_is_added() {
+    let Some(browser) = Browser::start().await else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let note = file(folder.path(), "note.txt", b"The roof is closed in winter.");
+    let hidden = file(folder.path(), ".env.txt", b"What was chosen by hand is wanted.");
+    let empty = file(folder.path(), "empty.txt", b"");
+    let service = Service::start().await;
+    service.signed_up("ada@example.com").await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/documents/new", service.base_url())).await;
+    // The first attempt ends as one does whose connection is lost.
+    browser
+        .script(
+            "window.keys = [];
+             const { send, setRequestHeader } = XMLHttpRequest.prototype;
+             XMLHttpRequest.prototype.setRequestHeader = function (name, value) {
+               if (name === 'Idempotency-Key') window.keys.push(value);
+               setRequestHeader.call(this, name, value);
+             };
+             let isLost = true;
+             XMLHttpRequest.prototype.send = function (body) {
+               if (!isLost) return send.call(this, body);
+               isLost = false;
+               this.dispatchEvent(new ProgressEvent('error'));
+             };",
+            vec![],
+        )
+        .await;
+    let add = async |path: &std::path::Path, rows: usize| {
+        browser.upload("#file", path).await;
+        browser.click("[data-upload] button.main").await;
+        let added = format!("document.querySelectorAll('[data-uploads] td a').length === {rows}");
+        browser.wait_until("that it is added", &added).await;
+    };
+    add(&note, 1).await;
+    add(&note, 2).await;
+    let keys = browser.script("return window.keys", vec![]).await;
+    let keys: Vec<&str> = keys.as_array().expect("keys").iter().filter_map(Value::as_str).collect();
+    assert_eq!((keys.len(), keys[0]), (3, keys[1]), "the same choice keeps its key: {keys:?}");
+    assert_ne!(keys[1], keys[2], "another choice has another one");
+    let links =
+        "return new Set([...document.querySelectorAll('[data-uploads] td a')].map((link) => link.href)).size";
+    assert_eq!(browser.script(links, vec![]).await, json!(2));
+
+    add(&hidden, 3).await;
+    assert!(browser.text("[data-uploads] tbody").await.contains(".env.txt"));
+    browser.upload("#file", &empty).await;
+    browser.click("[data-upload] button.main").await;
+    browser.wait_for("[data-uploads] td button").await;
+    let said = browser.text("[data-uploads] tbody").await;
+    assert!(said.contains("The file must not be empty.") && !said.contains("fields"), "{said}");
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_shows_the_passages_once_they_are_there_and_keeps_what_is_being_written() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let (url, gate) = web.gate("/slow", "text/plain", "Slow and steady.");
+    let document = owner.create_document(&json!({"name": "slow", "type": "TXT", "url": url})).await;
+    gate.wait_until_reached().await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/documents/{}", service.base_url(), id(&document))).await;
+    assert!(browser.text("#found").await.contains("There are none yet."));
+    browser.fill("#description", "Half a sentence").await;
+    gate.release();
+    browser.wait_for("#progress .state.good").await;
+    browser.wait_for("#found .card").await;
+    let found = browser.text("#found").await;
+    assert!(found.contains("Slow and steady.") && !found.contains("none yet"), "{found}");
+    assert_eq!(browser.value("#description").await, "Half a sentence");
+    let focus = browser.script("return document.activeElement.id", vec![]).await;
+    assert_eq!(focus, json!("description"));
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_open_in_focus_or_missing_is_shown() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let report = upload(&owner, "report.pdf", &pdf_with_pages(&PAGES)).await;
+    owner.wait_until_ingested(id(&report)).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    let base = service.base_url();
+
+    browser.goto(&format!("{base}/documents/{}?page=2", id(&report))).await;
+    let grounds = "const ground = (css) => getComputedStyle(document.querySelector(css)).backgroundColor;
+        return ground('nav.row a[aria-current]') !== ground('nav.row a:not([aria-current])')";
+    assert_eq!(browser.script(grounds, vec![]).await, json!(true), "which page is open");
+
+    browser.goto(&format!("{base}/documents/new")).await;
+    browser.script("document.querySelector('#file').focus()", vec![]).await;
+    browser.press(&Key::Tab).await;
+    browser.wait_until("the folder's input", "document.activeElement.id === 'folder'").await;
+    let outline = "return getComputedStyle(document.querySelector('label[for=folder]')).outlineStyle";
+    assert_eq!(browser.script(outline, vec![]).await, json!("solid"), "it shows by its label");
+
+    // Nothing is selected: that is said where it can be set right.
+    browser.goto(&format!("{base}/documents")).await;
+    browser.click_text("button", "Read again").await;
+    browser.wait_for("[data-bulk] .problem").await;
+    assert!(browser.text("[data-bulk] .problem").await.contains("Select at least one document"));
+    assert_eq!(browser.url().await, format!("{base}/documents"));
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_is_set_right_on_the_documents_own_page() {
+    const SECRET: &str = "a-token-that-nobody-sees";
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (web, other) = (Web::start().await, Web::start().await);
+    let here = web.serve("/here.txt", "text/plain", "The roof is closed in winter.");
+    let there = other.serve("/there.txt", "text/plain", "The roof is open in summer.");
+    let gone = json!({"name": "Note", "type": "TXT", "url": web.url("/gone.txt")});
+    let document = owner.create_document(&gone).await;
+    owner.wait_until_ingested(id(&document)).await;
+    let path = format!("/documents/{}", id(&document));
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+
+    let page = text_of(visits.get(&path).await).await;
+    assert!(page.contains("Check the address") && page.contains("name=\"url\""), "{page}");
+    let wrong = visits.submit(&path, &[("name", "Note"), ("url", "ftp://a.example/x")]).await;
+    assert_eq!(wrong.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let page = text_of(wrong).await;
+    assert!(page.contains("<strong>Address</strong> must begin with http:// or https://"), "{page}");
+
+    let access = [("authorization.type", "bearer"), ("authorization.token", SECRET)];
+    let form = [&[("name", "Note"), ("url", here.as_str())], &access[..]].concat();
+    let saved = visits.submit(&path, &form).await;
+    assert_eq!(location(&saved), format!("..{path}?said=saved"));
+    let read = owner.wait_until_ingested(id(&document)).await;
+    assert_eq!((&read["ingestion"]["status"], &read["url"]), (&json!("SUCCEEDED"), &json!(here)));
+    let sent = web.requests("/here.txt");
+    assert_eq!(sent[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+    assert!(!text_of(visits.get(&path).await).await.contains(SECRET), "it is never shown");
+
+    // It is for the host that it was given for, and can be taken away.
+    let elsewhere = [("name", "Note"), ("url", there.as_str())];
+    let page = text_of(visits.submit(&path, &elsewhere).await).await;
+    assert!(page.contains("new address; give it again, or take it away"), "{page}");
+    let taken = [&elsewhere[..], &[("authorization:nullable", "")]].concat();
+    assert_eq!(visits.submit(&path, &taken).await.status(), StatusCode::SEE_OTHER);
+    let read = owner.wait_until_ingested(id(&document)).await;
+    assert_eq!(read["ingestion"]["status"], "SUCCEEDED", "{read:#}");
+    assert_eq!(other.requests("/there.txt")[0].header("authorization"), None);
+
+    let report = upload(&owner, "report.pdf", &pdf_with_pages(&PAGES)).await;
+    let path = format!("/documents/{}", id(&report));
+    let pages = |from, to| [("name", "Report"), ("from_page:nullable", from), ("to_page:nullable", to)];
+    let page = text_of(visits.submit(&path, &pages("3", "1")).await).await;
+    assert!(page.contains("<strong>Last page</strong> must not be before the first page"), "{page}");
+    assert_eq!(visits.submit(&path, &pages("2", "")).await.status(), StatusCode::SEE_OTHER);
+    let read = owner.wait_until_ingested(id(&report)).await;
+    assert_eq!((&read["from_page"], &read["to_page"]), (&json!(2), &Value::Null));
+    let page = text_of(visits.get(&path).await).await;
+    assert!(!page.contains("name=\"url\""), "a file has no address: {page}");
+    service.assert_no_secret_in_logs(&[SECRET]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_documents_speak_of_what_is_on_them() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let note = owner.ingest(&json!({"name": "Note", "type": "TXT", "content": "The roof is closed."})).await;
+    let blank = owner.create_document(&json!({"name": "Blank", "type": "TXT", "content": "  \n "})).await;
+    owner.wait_until_ingested(id(&blank)).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+
+    // A text without any words is no scan.
+    let page = text_of(visits.get(&format!("/documents/{}", id(&blank))).await).await;
+    assert!(page.contains("There is no text in it.") && !page.contains("recognition"), "{page}");
+    let empty = visits.submit("/documents/new/text", &[("name", "Empty"), ("content", " ")]).await;
+    assert_eq!(empty.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let page = text_of(empty).await;
+    assert!(page.contains("<strong>Text</strong> is required") && !page.contains("Address"), "{page}");
+    let added = visits.submit("/documents/new/text", &[("name", "Full"), ("content", "Words.")]).await;
+    assert!(location(&added).ends_with("?said=added"), "{}", location(&added));
+
+    // There is no model in these tests, and the page has no modes to choose.
+    let page = text_of(visits.get("/search?query=roof").await).await;
+    assert!(page.contains("needs an embedding model") && !page.contains("`mode`"), "{page}");
+    let path = format!("/documents/{}", id(&note));
+    let page = text_of(visits.get(&path).await).await;
+    assert!(
+        page.contains("<dt>Queued</dt><dd><time datetime="),
+        "scripts show times as readers have them: {page}"
+    );
+
+    // Whatever links to a document leads to its receipt when it was deleted.
+    data(owner.delete(&path).await);
+    let led = visits.get(&path).await;
+    assert_eq!((led.status(), location(&led)), (StatusCode::SEE_OTHER, format!("..{path}/receipt").as_str()));
+    let page = text_of(visits.get(&format!("{path}/receipt")).await).await;
+    assert!(page.contains("Note was deleted"), "{page}");
+}
