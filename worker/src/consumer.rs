@@ -172,7 +172,7 @@ impl JobConsumer {
         }
     }
 
-    /// Puts a job back that an outage stopped, uncounted. The store may be what is away or full, so it is tried until it can be
+    /// Requeues a job that an outage stopped, uncounted. The store may be what is away or full, so it is tried until it can be
     /// told, and past the end of the lease: whoever has the job by then keeps it.
     async fn requeue_after_outage(&self, claim: &JobClaim) -> Result<(), DbError> {
         let error = IngestFailure::Outage(String::new()).into_error();

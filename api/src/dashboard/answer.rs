@@ -204,7 +204,8 @@ impl TraceBody {
         })
     }
 
-    /// What the words of a citation are. A trace keeps only whether they were verified.
+    /// What the words of each citation are, as [`CitationView::is_misquoted`] tells it of a run: a trace keeps only whether they were
+    /// verified.
     pub(super) fn standings(&self) -> Vec<QuoteStanding> {
         let mut quoted: Option<AnswerQuotations> = None;
         let of_passage = |cited: &TraceCitation| {
@@ -259,7 +260,15 @@ impl AnswerCard {
     ) -> Result<Self, ApiError> {
         let body = TraceBody::of(trace);
         let mut sources = Vec::with_capacity(citations.len());
-        for (citation, standing) in citations.iter().zip(body.standings()) {
+        let quotations = AnswerQuotations::of(&body.output);
+        for citation in citations {
+            let standing = if citation.verified {
+                QuoteStanding::Verified
+            } else if citation.is_misquoted(&quotations) {
+                QuoteStanding::Misquoted
+            } else {
+                QuoteStanding::Paraphrased
+            };
             let passage = PassageReference {
                 document: citation.document_id,
                 chunk: citation.chunk_id,

@@ -279,11 +279,13 @@ mod tests {
             format!("{}\n{}\n{}", columns("|a"), columns("|-"), fill("|a\n")),
         ];
         for text in texts {
-            let begun = std::time::Instant::now();
             let html = shown(&text);
-            let (start, took) = (&text[..12], begun.elapsed());
-            assert!(took < std::time::Duration::from_secs(10), "{start:?} took {took:?}");
-            assert!(html.starts_with("<p>"), "{start:?}");
+            assert!(html.starts_with("<p>"), "{:?}", &text[..12]);
+            assert!(
+                ["<ul>", "<blockquote>", "<table>"].iter().all(|tag| !html.contains(tag)),
+                "{:?}",
+                &text[..12]
+            );
         }
         // A long one that is nothing but words is read as Markdown.
         assert!(shown(&fill("**Words** of it.\n\n")[..400 << 10]).contains("<strong>Words</strong>"));

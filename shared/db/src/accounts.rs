@@ -13,7 +13,7 @@ use lectern_shared::{
 };
 use sqlx::QueryBuilder;
 
-use crate::{Db, Result, Tx, execute, on, workspaces};
+use crate::{Db, Result, Tx, execute, on, silence, workspaces};
 
 /// A new account's row.
 pub struct NewUser<'a> {
@@ -301,9 +301,12 @@ pub(super) async fn is_half_deleted(tx: &mut Tx, workspace: WorkspaceId) -> Resu
     Ok(key.is_some_and(|key| key != deleted_key(id)))
 }
 
-/// Has whoever deletes an account wait until this transaction ends.
+/// Makes whoever deletes an account wait until this transaction ends. Of SQLite's there is one at a time anyway.
 pub(super) async fn lock(tx: &mut Tx, id: UserId) -> Result<()> {
-    execute!(tx, sqlx::query("UPDATE users SET token_version = token_version WHERE id = $1").bind(id))?;
+    if let Tx::Postgres(tx) = tx {
+        let lock = sqlx::query("SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE").bind(id);
+        silence::answered(lock.fetch_optional(&mut **tx)).await?;
+    }
     Ok(())
 }
 

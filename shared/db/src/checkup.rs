@@ -151,7 +151,8 @@ pub async fn answering(db: &Db, after: DocumentId) -> Result<Vec<SearchableDocum
     Ok(on!(db, |c| {
         sqlx::query_as(
         "SELECT d.id, d.workspace_id, d.active_generation AS generation, d.search_index, (d.url <> '') AS has_url,
-                EXISTS (SELECT 1 FROM document_contents c WHERE c.document_id = d.id) AS has_content, d.blob_key, (d.source_state IS NULL) AS source_forgotten,
+                EXISTS (SELECT 1 FROM document_contents c WHERE c.document_id = d.id) AS has_content, d.blob_key,
+                (d.source_state IS NULL) AS source_forgotten,
                 g.state, g.chunks, g.embedding_space, j.state AS job, j.from_stored
          FROM documents d
          LEFT JOIN generations g ON g.id = d.active_generation

@@ -12,6 +12,7 @@ pub mod metadata;
 pub mod uploads;
 
 pub use active::{ChangedDocument, active, changed_since};
+use clearing::set_deleted;
 pub(super) use clearing::{delete_all, delete_some};
 
 use std::collections::{BTreeSet, HashSet};
@@ -343,37 +344,17 @@ pub async fn delete(
     bump_search_epoch(tx, workspace).await?;
     let found: Option<DocumentId> = on!(tx, |c| {
         sqlx::query_scalar(concat!(
-        "UPDATE documents SET deleted_at = $3, active_generation = NULL, search_index = NULL, content_hash = NULL,
-                              authorization_sealed = NULL, ",
-        set_changed_epoch!(),
-        " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
-    ))
-    .bind(id)
-    .bind(workspace)
-    .bind(now)
-    .fetch_optional(c)
-    })?;
-    if found.is_none() {
-        return Ok(false);
-    }
-    content::forget(tx, id).await?;
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
-         WHERE document_id = $1"
-        )
+            "UPDATE documents SET ",
+            set_deleted!("$3"),
+            " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
+        ))
         .bind(id)
+        .bind(workspace)
         .bind(now)
-    )?;
-    execute!(tx, sqlx::query("DELETE FROM agent_documents WHERE document_id = $1").bind(id))?;
-    execute!(tx, sqlx::query("DELETE FROM collection_documents WHERE document_id = $1").bind(id))?;
-    execute!(
-        tx,
-        sqlx::query("UPDATE generations SET state = 'removing', purge_at = $2 WHERE document_id = $1")
-            .bind(id)
-            .bind(purge_at)
-    )?;
+        .fetch_optional(c)
+    })?;
+    let Some(found) = found else { return Ok(false) };
+    clearing::clear(tx, &[found], now, purge_at).await?;
     Ok(true)
 }
 

@@ -137,10 +137,12 @@ fn opened(settings: &SyncSettings, wanted: &str) -> Result<PathBuf, RunFailure> 
     let hidden = HiddenPlaces::of(settings);
     let is_hidden =
         wanted.ancestors().any(|folder| fs::metadata(folder).is_ok_and(|metadata| hidden.has(&metadata)));
-    if is_open && !is_hidden {
-        Ok(wanted)
-    } else {
-        Err(RunFailure::stop("The operator has not opened this folder"))
+    match (is_open, is_hidden) {
+        (true, false) => Ok(wanted),
+        (true, true) => Err(RunFailure::stop(
+            "The service keeps its own files in this folder, which no source reads. The operator can move yours out of it",
+        )),
+        (false, _) => Err(RunFailure::stop("The operator has not opened this folder")),
     }
 }
 

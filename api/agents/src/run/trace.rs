@@ -18,7 +18,7 @@ use super::{
     setup::{RunSetup, RunUsage, StepTiming},
     sources::NumberedSource,
 };
-use crate::answer::cite::AnswerCitation;
+use crate::answer::{AnswerQuotations, cite::AnswerCitation};
 
 /// How an answer came about.
 #[derive(Serialize, ToSchema)]
@@ -271,6 +271,11 @@ pub(super) fn trace(setup: &RunSetup, done: &FinishedRun, duration_ms: u64) -> V
 }
 
 impl CitationView {
+    /// Whether its words are the answer's alone: in quotation marks there, and not in the passage.
+    pub fn is_misquoted(&self, quotations: &AnswerQuotations) -> bool {
+        !self.verified && self.quote_range.is_none() && quotations.holds(&self.quote)
+    }
+
     pub(super) fn new(source: &NumberedSource, cited: &AnswerCitation) -> Option<Self> {
         let passage = source.part(cited.range.as_ref())?;
         Some(Self {

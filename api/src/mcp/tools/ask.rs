@@ -199,13 +199,12 @@ impl CitedAnswer {
 
 /// A source, for people.
 fn line(citation: &CitationView, quotations: &AnswerQuotations, url: &str) -> String {
-    let CitationView { n, quote, verified, quote_range, .. } = citation;
+    let CitationView { n, quote, verified, .. } = citation;
     let title = title(&citation.document_name, &citation.place);
     let quote = match (quote.is_empty(), verified) {
         (true, _) => String::new(),
         (false, true) => format!(": \"{quote}\" (verified)"),
-        // Words that stand in the passage are its own, and what the answer made up is nobody's.
-        (false, false) if quote_range.is_none() && quotations.holds(quote) => {
+        (false, false) if citation.is_misquoted(quotations) => {
             ": what the answer quotes was not found in it".to_owned()
         }
         (false, false) => format!(": \"{quote}\""),

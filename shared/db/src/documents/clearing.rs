@@ -1,4 +1,4 @@
-//! Deleting the documents of a workspace that ends.
+//! What is gone with documents that are deleted, and the deletion of all that a workspace has.
 
 use lectern_shared::{
     clock::Timestamp,
@@ -20,15 +20,42 @@ macro_rules! set_deleted {
         )
     };
 }
+pub(super) use set_deleted;
 
-/// What is done to what hangs on documents that are deleted, and whether the moment follows.
-const HANGING: [(&str, bool); 5] = [
-    ("DELETE FROM document_contents", false),
-    ("UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = ", true),
-    ("DELETE FROM agent_documents", false),
-    ("DELETE FROM collection_documents", false),
-    ("UPDATE generations SET state = 'removing', purge_at = ", true),
-];
+/// Removes what documents have besides their rows, which are deleted: their jobs are cancelled, and their generations are left for the
+/// sweeper, which may begin at `purge_at`.
+pub(super) async fn clear(
+    tx: &mut Tx,
+    documents: &[DocumentId],
+    now: Timestamp,
+    purge_at: Timestamp,
+) -> Result<()> {
+    for (statement, moment) in [
+        ("DELETE FROM document_contents", None),
+        (
+            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = ",
+            Some(now),
+        ),
+        ("DELETE FROM agent_documents", None),
+        ("DELETE FROM collection_documents", None),
+        ("UPDATE generations SET state = 'removing', purge_at = ", Some(purge_at)),
+    ] {
+        on!(tx, |c| async {
+            let mut query = QueryBuilder::new(statement);
+            if let Some(moment) = moment {
+                query.push_bind(moment);
+            }
+            query.push(" WHERE document_id IN (");
+            let mut ids = query.separated(", ");
+            for document in documents {
+                ids.push_bind(*document);
+            }
+            query.push(")");
+            query.build().execute(c).await.map(|_| ())
+        })?;
+    }
+    Ok(())
+}
 
 /// Deletes at most `limit` documents of a workspace, as [`delete`](super::delete) does one, and tells how many: the transaction is short
 /// however many there are.
@@ -62,21 +89,7 @@ pub(crate) async fn delete_some(
     if deleted.is_empty() {
         return Ok(0);
     }
-    for (statement, is_dated) in HANGING {
-        on!(tx, |c| async {
-            let mut query = QueryBuilder::new(statement);
-            if is_dated {
-                query.push_bind(now);
-            }
-            query.push(" WHERE document_id IN (");
-            let mut ids = query.separated(", ");
-            for document in &deleted {
-                ids.push_bind(document);
-            }
-            query.push(")");
-            query.build().execute(c).await.map(|_| ())
-        })?;
-    }
+    clear(tx, &deleted, now, now).await?;
     Ok(deleted.len() as u64)
 }
 

@@ -80,8 +80,8 @@ macro_rules! passed_over {
 
 pub(crate) const PASSED_OVER: &str = passed_over!();
 
-/// What an UPDATE of a job sets to give it to $4 until $3, at $1. What kept it from its end before it stood in line for an hour, without
-/// being tried, is over or begins anew.
+/// What an UPDATE of a job sets to give it to $4 until $3, at $1. An outage that it met before it stood in line for an hour is forgotten:
+/// nothing tells whether it lasted.
 macro_rules! set_taken {
     ($claim:literal) => {
         concat!(
