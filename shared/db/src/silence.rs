@@ -2,8 +2,10 @@
 //! driver would wait for ever, and its pool would keep the place.
 
 use std::{
-    pin::pin,
+    future::poll_fn,
+    pin::{Pin, pin},
     sync::atomic::{AtomicU64, Ordering},
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
@@ -25,6 +27,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// For how long a statement goes on after that.
 const AS_SILENT: Duration = Duration::from_secs(3);
 
+/// How many turns a statement takes that has a connection and waits for its answer, at most; what waits for a large answer takes more.
+const OFTEN: u32 = 16;
+/// How many steps of its work a statement does in each turn after those.
+const STEPS: u32 = 64;
+
 /// When a connection was last found silent. One for the process, as its store is.
 static SILENT: Mutex<Option<Instant>> = Mutex::new(None);
 /// The longest that a statement may take, in milliseconds.
@@ -36,17 +43,38 @@ pub(super) fn allow(statement: Duration) {
     LONGEST.fetch_max(longest, Ordering::Relaxed);
 }
 
+/// Goes on with a statement; from its turn [`OFTEN`] on by several steps before everything else runs again.
+///
+/// A statement may have to open a connection first, and for that the driver hashes the password some thousand times and lets
+/// everything else run after every fifth. Each of these turns is short to a process that is idle; in a busy one they all together
+/// take longer than a request waits.
+fn take_turn<F: Future>(
+    mut work: Pin<&mut F>,
+    turns: &mut u32,
+    context: &mut Context<'_>,
+) -> Poll<F::Output> {
+    *turns = turns.saturating_add(1);
+    let steps = if *turns > OFTEN { STEPS } else { 1 };
+    for _ in 0..steps {
+        if let Poll::Ready(answer) = work.as_mut().poll(context) {
+            return Poll::Ready(answer);
+        }
+    }
+    Poll::Pending
+}
+
 /// Waits for the server's answer, but not for ever: for as long as a statement may take, and not much longer than another
 /// connection that was open at the same time is known to be silent.
 pub(crate) async fn answered<T, E: From<sqlx::Error>>(
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
+    let (mut work, mut turns) = (pin!(work), 0);
+    let mut work = poll_fn(|context| take_turn(work.as_mut(), &mut turns, context));
     let longest = LONGEST.load(Ordering::Relaxed);
     if longest == 0 {
         return work.await;
     }
     let begun = Instant::now();
-    let mut work = pin!(work);
     while begun.elapsed() < Duration::from_millis(longest) {
         if let Ok(answer) = timeout(LOOK_EVERY, &mut work).await {
             return answer;
