@@ -130,6 +130,12 @@ enum UserCommand {
         /// The account's e-mail.
         email: String,
     },
+    /// Forget who at the provider of OpenID Connect an account belongs to; every earlier sign-in ends. Whoever signs in there next
+    /// with the account's e-mail gets it.
+    Unlink {
+        /// The account's e-mail.
+        email: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -199,6 +205,7 @@ async fn user(settings: Settings, command: UserCommand) -> Result<(), FatalError
     let id = match command {
         UserCommand::Add { email, admin } => accounts.add(&email, password().await?, admin).await?,
         UserCommand::Admin { email, revoke } => accounts.set_admin(&email, !revoke).await?,
+        UserCommand::Unlink { email } => accounts.unlink(&email).await?,
         UserCommand::Passwd { email } => accounts.set_password(&email, password().await?).await?,
     };
     runtime.close().await;

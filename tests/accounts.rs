@@ -1,6 +1,6 @@
 //! Accounts, and the credentials that open the service.
 
-mod shell;
+pub mod shell;
 mod tokens;
 
 use std::net::Ipv4Addr;

@@ -129,7 +129,7 @@ impl Shell {
 }
 
 /// Runs a command to its end.
-async fn lectern(arguments: &[&str], stdin: &str, data_dir: &Path, env: &[(&str, &str)]) -> Output {
+pub async fn lectern(arguments: &[&str], stdin: &str, data_dir: &Path, env: &[(&str, &str)]) -> Output {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_lectern"));
     command.args(arguments).env_clear().envs(env.iter().copied());
     command

@@ -4,10 +4,13 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use super::provider::{Browser, Provider, verified};
-use crate::support::{
-    client::{PASSWORD, envelope, id, send},
-    in_both_modes,
-    service::{Mode, Service},
+use crate::{
+    accounts::shell::lectern,
+    support::{
+        client::{PASSWORD, envelope, id, send},
+        in_both_modes,
+        service::{Mode, Service},
+    },
 };
 
 in_both_modes!(an_account_is_found_by_its_verified_e_mail_the_first_time);
@@ -24,9 +27,32 @@ async fn an_account_is_found_by_its_verified_e_mail_the_first_time(mode: Mode) {
     service.client().sign_in("ada@example.com", PASSWORD).await;
     provider.knows("a-1", &verified("grace@example.com"));
     assert_eq!(id(Browser::new(&service).sign_in("a-1").await.user()), id(ada.user()));
-    // Somebody else at the provider with the e-mail of the first is the first's account, since the provider says so.
+    // An account that nobody at the provider has is whoever's the provider says the e-mail is.
     provider.knows("g-1", &verified("grace@example.com"));
     assert_eq!(id(Browser::new(&service).sign_in("g-1").await.user()), id(grace.user()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_e_mail_that_is_given_to_somebody_new_does_not_open_the_former_ones_account() {
+    let Some(provider) = Provider::start().await else { return };
+    let service = provider.set(Service::in_mode(Mode::Embedded)).start().await;
+    service.signed_up("ada@example.com").await;
+    provider.knows("leaver", &verified("ada@example.com"));
+    let leaver = Browser::new(&service).sign_in("leaver").await;
+    provider.knows("newcomer", &verified("ada@example.com"));
+    let taken = "/#/sign-in?error=oidc_email_taken";
+    assert_eq!(Browser::new(&service).visit("newcomer").await, taken);
+    leaver.read("/users/me").await;
+
+    let unlink = ["user", "unlink", "Ada@example.com"];
+    let done = lectern(&unlink, "", service.data_dir(), &[]).await;
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(leaver.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+    let again = lectern(&unlink, "", service.data_dir(), &[]).await;
+    assert!(!again.status.success(), "nobody has it any more: {again:?}");
+    let newcomer = Browser::new(&service).sign_in("newcomer").await;
+    assert_eq!(id(newcomer.user()), id(leaver.user()));
+    assert_eq!(Browser::new(&service).visit("leaver").await, taken);
 }
 
 #[tokio::test(flavor = "multi_thread")]

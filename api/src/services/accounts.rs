@@ -349,6 +349,28 @@ impl AccountService {
         Ok(change.await?)
     }
 
+    /// Forgets from the shell who at the provider of OpenID Connect an account belongs to, and ends its sign-ins: whoever comes next
+    /// with its e-mail gets it.
+    ///
+    /// # Errors
+    /// When there is no such account, or it belongs to nobody at a provider.
+    pub async fn unlink(&self, email: &str) -> Result<UserId, AccountError> {
+        let change = async {
+            let found = db::accounts::find_by_email(&self.db, &email_key(email)).await?;
+            let user = found.ok_or_else(unknown)?.user;
+            let mut tx = self.db.begin().await?;
+            if db::identities::unlink(&mut tx, user.id).await? == 0 {
+                return Err(ApiError::conflict("This account belongs to nobody at a provider."));
+            }
+            db::accounts::end_sessions(&mut tx, user.id).await?;
+            let shell = operator(user.id.into());
+            self.audit.note(&mut tx, &shell, AuditAction::SignedOut, "user", user.id).await?;
+            tx.commit().await?;
+            Ok(user.id)
+        };
+        Ok(change.await?)
+    }
+
     /// Adds an account without a password, whose e-mail the provider of OpenID Connect has verified, if the settings let anyone.
     ///
     /// # Errors

@@ -70,7 +70,8 @@ async fn begin(State(oidc): State<OidcService>, uri: Uri) -> ApiResult {
 /// Takes the provider's answer from a browser, and sends that to the page for signing in, below the public address of the service:
 /// `/#/sign-in/CODE` with a code for `POST /auth/oidc/token`, and `?return=` behind it if a page was named; or
 /// `/#/sign-in?error=ERROR` with `oidc_refused`, `oidc_state` (begun in another browser, or too long ago), `oidc_token` (the
-/// provider's answer cannot be believed), `oidc_unverified_email`, `oidc_away`, `sign_up_closed`, or another code of the service's errors. An account is found by
+/// provider's answer cannot be believed), `oidc_unverified_email`, `oidc_email_taken` (the account with this e-mail is somebody
+/// else's at the provider), `oidc_away`, `sign_up_closed`, or another code of the service's errors. An account is found by
 /// the provider's own name for somebody; the first time by an e-mail that the provider says is verified, and made when
 /// there is none and sign-ups are open.
 #[utoipa::path(

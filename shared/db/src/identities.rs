@@ -15,6 +15,21 @@ pub async fn find_user(db: &Db, issuer: &str, subject: &str) -> Result<Option<Us
     .fetch_optional(c))?)
 }
 
+/// Whether an account belongs to somebody at a provider.
+pub async fn is_linked(tx: &mut Tx, issuer: &str, user: UserId) -> Result<bool> {
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM user_identities WHERE user_id = $1 AND issuer = $2)"
+    )
+    .bind(user)
+    .bind(issuer)
+    .fetch_one(c))?)
+}
+
+/// Forgets who at any provider an account belongs to. How many those were.
+pub async fn unlink(tx: &mut Tx, user: UserId) -> Result<u64> {
+    execute!(tx, sqlx::query("DELETE FROM user_identities WHERE user_id = $1").bind(user))
+}
+
 /// Links somebody at a provider to an account, in place of one that was deleted.
 pub async fn link(tx: &mut Tx, issuer: &str, subject: &str, user: UserId, now: Timestamp) -> Result<()> {
     execute!(

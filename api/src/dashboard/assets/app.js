@@ -207,6 +207,7 @@ function openHash() {
       oidc_refused: "The provider did not let you in.",
       oidc_state: "That took too long, or began in another browser. Try again.",
       oidc_unverified_email: "The provider has not verified your e-mail address.",
+      oidc_email_taken: "The account with your e-mail address belongs to somebody else at the provider. Ask the operator.",
       oidc_away: "The provider cannot be reached now. Try again later.",
       sign_up_closed: "There is no account here for you. Ask the operator to make one.",
     };

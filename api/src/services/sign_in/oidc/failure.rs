@@ -16,6 +16,8 @@ pub(crate) enum OidcFailure {
     Token,
     /// There is no account yet, and no e-mail that the provider has verified.
     UnverifiedEmail,
+    /// The account with their e-mail is somebody else's at the provider.
+    EmailTaken,
     /// The provider cannot be asked.
     Away,
     /// There is no account, and the settings let none be made.
@@ -32,6 +34,7 @@ impl OidcFailure {
             Self::State => "oidc_state",
             Self::Token => "oidc_token",
             Self::UnverifiedEmail => "oidc_unverified_email",
+            Self::EmailTaken => "oidc_email_taken",
             Self::Away => "oidc_away",
             Self::SignUpClosed => "sign_up_closed",
             Self::Service(code) => code,
