@@ -81,6 +81,9 @@ fn start<F: Future<Output = Result<(), FatalError>>>(
     for name in source.unknown() {
         tracing::warn!(name, "this variable is no setting of this version; is it misspelt?");
     }
+    for name in source.ineffective() {
+        tracing::warn!(name, "this setting has no effect beside the others");
+    }
     open_files::raise_limit();
     let end = runtime.block_on(work(settings));
     telemetry.finish();

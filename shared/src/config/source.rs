@@ -1,10 +1,12 @@
 //! Where settings come from.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use secrecy::SecretString;
 
 use super::{ConfigError, SETTINGS};
@@ -15,6 +17,9 @@ pub struct SettingsSource {
     environment: BTreeMap<String, String>,
     file: BTreeMap<String, String>,
     path: Option<PathBuf>,
+    /// The settings that were looked at. Which those are depends on the others: nobody asks for the time that Qdrant may take where
+    /// there is no Qdrant.
+    asked: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl std::fmt::Debug for SettingsSource {
@@ -91,11 +96,24 @@ impl SettingsSource {
             .collect()
     }
 
+    /// Settings that are set, and that nobody has asked for: beside the others they have no effect. To be called once everything is
+    /// loaded. Those whose names are not the service's own may be set for another program.
+    pub fn ineffective(&self) -> Vec<&str> {
+        let asked = self.asked.lock();
+        let is_asked =
+            |name: &str| asked.contains(name) || asked.contains(name.strip_suffix("_FILE").unwrap_or(name));
+        let set = self.environment.iter().chain(&self.file).filter(|(_, value)| !value.trim().is_empty());
+        let names: BTreeSet<&str> = set.map(|(name, _)| name.as_str()).collect();
+        let is_own = |name: &str| ["LECTERN_", "QDRANT_"].iter().any(|own| name.starts_with(own));
+        names.into_iter().filter(|name| is_own(name) && is_setting(name) && !is_asked(name)).collect()
+    }
+
     /// The value of a setting; an empty one counts as unset. The value of `NAME_FILE` is the name of a file to read it from,
     /// for secrets.
     pub(super) fn get(&self, name: &str) -> Result<Option<String>, ConfigError> {
         let secret =
             SETTINGS.iter().any(|setting| setting.name == name && setting.secret) || is_provider_key(name);
+        self.asked.lock().insert(name.to_owned());
         let file_name = format!("{name}_FILE");
         for values in [&self.environment, &self.file] {
             let lookup = |name: &str| values.get(name).filter(|value| !value.trim().is_empty());

@@ -107,6 +107,25 @@ fn the_environment_wins_over_the_file_and_a_misspelt_name_in_the_file_is_refused
 }
 
 #[test]
+fn settings_without_an_effect_beside_the_others_are_named() {
+    let useless = [
+        ("LECTERN_OIDC_ROLES", "*=asker"),
+        ("LECTERN_QDRANT_TIMEOUT", "5s"),
+        ("QDRANT_API_KEY_FILE", "/nowhere/key"),
+        ("LECTERN_JWT_TTL", "10m"),
+        ("LECTERN_CORS_ORIGINS", ""),
+        ("AWS_ACCESS_KEY_ID", "for another program"),
+    ];
+    let source = SettingsSource::from_pairs(&useless);
+    Settings::load(&source).unwrap();
+    assert_eq!(source.ineffective(), ["LECTERN_OIDC_ROLES", "LECTERN_QDRANT_TIMEOUT", "QDRANT_API_KEY_FILE"]);
+    let with_qdrant = [("QDRANT_URL", "http://qdrant:6334"), ("LECTERN_QDRANT_TIMEOUT", "5s")];
+    let source = SettingsSource::from_pairs(&with_qdrant);
+    Settings::load(&source).unwrap();
+    assert_eq!(source.ineffective(), Vec::<&str>::new());
+}
+
+#[test]
 fn blobs_can_lie_in_a_bucket_of_any_s3_store() {
     let settings = load(&[
         ("LECTERN_BLOBS", "s3://documents/lectern/"),
