@@ -172,6 +172,11 @@ async fn files_of_every_kind_become_documents_of_the_type_that_they_show(mode: M
         let answer = send(ada.request(Method::GET, &format!("/documents/{}/source", id(&document)))).await;
         assert_eq!(answer.headers()[CONTENT_TYPE], media, "{file_name}");
     }
+    // Few letters do not show how they are encoded: their sender knows.
+    let greeting = b"\x8f\xe0\xa8\xa2\xa5\xe2.";
+    let form = Form::default().typed_file("a.txt", "text/plain; charset=\"IBM866\"", greeting);
+    let greeting = ingest(&ada, form).await;
+    assert_eq!(chunks(&ada, id(&greeting)).await[0]["text"], "Привет.");
     // A text can be what somebody wrote down of a video.
     let spoken = ingest(&ada, Form::default().file("a.txt", b"Good evening.").text("type", "VIDEO")).await;
     assert_eq!(spoken["type"], "VIDEO");

@@ -84,18 +84,12 @@ impl<'a> MultipartPart<'a> {
     /// The file that is sent as this part.
     pub(crate) fn into_file(self) -> SentFile<'a> {
         let name = self.field.file_name().unwrap_or_default().to_owned();
-        let content_type = self.content_type();
+        let content_type = self.field.content_type().map(str::to_owned);
         let bytes = stream::try_unfold(self, |mut part| async {
             let chunk = part.chunk().await?;
             Ok::<_, ApiError>(chunk.map(|chunk| (chunk, part)))
         });
         SentFile { name, content_type, bytes: bytes.boxed() }
-    }
-
-    /// What the sender calls the content, lower-case and without parameters.
-    fn content_type(&self) -> Option<String> {
-        let whole = self.field.content_type()?;
-        Some(whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
     }
 
     /// Some more of the content; none at its end.

@@ -11,6 +11,7 @@ pub mod failure;
 pub mod file_name;
 pub mod format;
 pub mod ids;
+pub mod media_type;
 pub mod metrics;
 pub mod model;
 pub mod open_files;

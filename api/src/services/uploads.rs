@@ -53,7 +53,7 @@ pub(crate) const LONGEST_UPLOAD: Duration = Duration::from_hours(1);
 pub(crate) struct SentFile<'a> {
     /// How its sender calls it; empty when it has no name.
     pub(crate) name: String,
-    /// What its sender calls the content, lower-case and without parameters.
+    /// What its sender calls the content: the header `Content-Type`.
     pub(crate) content_type: Option<String>,
     pub(crate) bytes: BoxStream<'a, Result<Bytes, ApiError>>,
 }
@@ -157,7 +157,7 @@ impl NewUpload {
             "splitter": self.splitter,
             "pages": [self.from_page, self.to_page],
             "sha256": hex(&file.stored.sha256),
-            "file": [file.kind.file_name.as_deref(), Some(file.kind.media_type)],
+            "file": [file.kind.file_name.as_deref(), Some(file.kind.media_type.as_str())],
         });
         if let Some(Ok(collections)) = &self.collection_ids {
             identity["collectionIds"] = json!(collections);
@@ -282,7 +282,7 @@ impl UploadService {
             bytes: file.stored.bytes,
             sha256: &file.stored.sha256,
             name: file.kind.file_name.as_deref(),
-            mime: file.kind.media_type,
+            mime: &file.kind.media_type,
         };
         // Others of the workspace may have come meanwhile.
         check_quota(&self.settings, &mut tx, actor, workspace, file.stored.bytes).await?;

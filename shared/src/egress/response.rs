@@ -17,6 +17,7 @@ use super::{
     error::{EgressError, host_of},
     request::RequestLimits,
 };
+use crate::media_type;
 
 /// Reserved at most from a size that only the server claims.
 const MAX_RESERVED: u64 = 64 * 1024;
@@ -120,18 +121,12 @@ impl EgressResponse {
 
     /// The media type without parameters, in lower case: `text/html`.
     pub fn content_type(&self) -> Option<String> {
-        let essence = self.text(&header::CONTENT_TYPE)?.split(';').next()?.trim();
-        (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+        media_type::essence(self.text(&header::CONTENT_TYPE)?)
     }
 
     /// The character set that the media type names, in lower case: `utf-8`.
     pub fn charset(&self) -> Option<String> {
-        self.text(&header::CONTENT_TYPE)?.split(';').skip(1).find_map(|parameter| {
-            let (name, value) = parameter.split_once('=')?;
-            let value = value.trim().trim_matches(['"', '\'']).trim();
-            (name.trim().eq_ignore_ascii_case("charset") && !value.is_empty())
-                .then(|| value.to_ascii_lowercase())
-        })
+        media_type::charset(self.text(&header::CONTENT_TYPE)?)
     }
 
     /// The entity tag, quotes included, as `If-None-Match` wants it back.

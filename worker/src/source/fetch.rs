@@ -8,6 +8,7 @@ use lectern_shared::{
     blobs::{BlobError, BlobStore},
     config::ServiceLimits,
     egress::{Egress, EgressRequest, EgressResponse, RequestLimits},
+    media_type,
     model::document::{DocumentSource, SourceAuthorization, SourceState, addresses},
     secrets::{CiphertextLocation, Keyring},
 };
@@ -29,8 +30,6 @@ use crate::{failure::IngestFailure, lease::ProgressReporter};
 
 /// A server that sends nothing for so long is given up.
 const SILENCE: Duration = Duration::from_secs(20);
-/// What stands in a stored media type before the encoding that a server named.
-pub(crate) const CHARSET: &str = ";charset=";
 /// Bytes that are taken from the blob store at a time.
 const PIECE: usize = 64 << 10;
 
@@ -127,16 +126,12 @@ impl SourceFetcher<'_> {
         }
         file.flush().await?;
         file.rewind().await?;
-        let media_type = self.source.source_mime.as_deref();
-        let (content_type, charset) = match media_type.and_then(|media| media.split_once(CHARSET)) {
-            Some((essence, charset)) => (Some(essence.to_owned()), Some(charset.to_owned())),
-            None => (media_type.map(str::to_owned), None),
-        };
+        let stored_type = self.source.source_mime.as_deref();
         Ok(FetchedSource::Download(Box::new(DownloadedFile {
             file,
             bytes,
-            content_type,
-            charset,
+            content_type: stored_type.and_then(media_type::essence),
+            charset: stored_type.and_then(media_type::charset),
             // What a source was made into is still where it was found.
             url: Url::parse(&self.source.url).ok(),
             name: self.source.source_name.clone(),

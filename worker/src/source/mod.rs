@@ -11,7 +11,7 @@ mod read;
 mod video;
 
 pub(crate) use self::{
-    fetch::{CHARSET, FetchBudget, SourceFetcher, authorization_headers, file_name, temporary_file},
+    fetch::{FetchBudget, SourceFetcher, authorization_headers, file_name, temporary_file},
     load::{DownloadedFile, FetchedSource, LoadContext, load},
     read::{ReadOutcome, SourceReading},
 };

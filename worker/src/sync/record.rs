@@ -21,6 +21,7 @@ use lectern_shared::{
     file_name,
     format::{FileFormat, FileIdentity},
     ids::DocumentId,
+    media_type,
     model::{
         collection::apply_defaults,
         document::{DocumentType, PageRange},
@@ -35,7 +36,6 @@ use super::{
     item::{FoundItem, ItemValidators, StagedFile},
     run::RunFailure,
 };
-use crate::source::CHARSET;
 
 /// Bytes that the key of an item has at most: more than an index takes.
 const LONGEST_KEY: usize = 2_000;
@@ -216,7 +216,7 @@ impl<'a> RunRecorder<'a> {
     ) -> Result<bool, RunFailure> {
         let Runtime { jobs, .. } = self.runtime;
         let workspace = self.run.workspace_id;
-        let (bytes, mime) = (item.staged.bytes, media_type(identity, item.charset));
+        let (bytes, mime) = (item.staged.bytes, media_type::with_charset(identity.media_type, item.charset));
         let stored = self.store(id, item.staged).await?;
         let mut tx = self.begin(&more, Durability::Promised).await?;
         if let Some(why) = self.no_room(&mut tx, bytes, 1).await? {
@@ -278,7 +278,7 @@ impl<'a> RunRecorder<'a> {
         if let Some(why) = no_room {
             return self.failed(item.key, &why, Some(&known)).await;
         }
-        let mime = media_type(identity, item.charset);
+        let mime = media_type::with_charset(identity.media_type, item.charset);
         let stored = self.store(id, item.staged).await?;
         let replaced = async {
             let mut tx = self.begin(&more, Durability::Promised).await?;
@@ -432,17 +432,6 @@ enum Durability {
 /// What a document is that is made of a file: a page that was found at an address is one.
 fn document_type(identity: FileIdentity, has_address: bool) -> DocumentType {
     if has_address && identity.format == FileFormat::Html { DocumentType::Url } else { identity.r#type }
-}
-
-/// The media type that is stored with a file: with the encoding that its sender named, which its bytes need not show.
-fn media_type(identity: FileIdentity, charset: Option<&str>) -> String {
-    let is_plain = |charset: &&str| {
-        charset.len() <= 40 && charset.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:.+".contains(&b))
-    };
-    match charset.filter(is_plain).filter(|_| identity.media_type.starts_with("text/")) {
-        Some(charset) => format!("{}{CHARSET}{charset}", identity.media_type),
-        None => identity.media_type.to_owned(),
-    }
 }
 
 fn blob_file<'b>(stored: &'b StoredBlob, name: Option<&'b str>, mime: &'b str) -> BlobFile<'b> {

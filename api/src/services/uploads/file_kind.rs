@@ -3,6 +3,7 @@
 use lectern_shared::{
     file_name,
     format::{FileFormat, FileIdentity},
+    media_type,
     model::document::DocumentType,
 };
 
@@ -14,28 +15,33 @@ pub(crate) struct FileKind {
     pub(crate) r#type: DocumentType,
     /// How the file is called, without folders; none when it has no usable name.
     pub(crate) file_name: Option<String>,
-    pub(crate) media_type: &'static str,
+    /// With the encoding that its sender named, if it is a text.
+    pub(crate) media_type: String,
 }
 
 impl FileKind {
-    /// Tells it by the first bytes of a file, its name, and what its sender calls it.
+    /// Tells it by the first bytes of a file, its name, and the media type that its sender gives it.
     ///
     /// # Errors
     /// When no document can be made of it.
     pub(crate) fn of(head: &[u8], name: &str, content_type: Option<&str>) -> Result<Self, ApiError> {
         let file_name = file_name::cleaned(name);
         let name = file_name.as_deref();
-        let FileIdentity { format, r#type, media_type } = FileIdentity::of(head, name, content_type, None)
-            .map_err(|message| {
-                ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message)
-            })?;
+        let (essence, charset) =
+            (content_type.and_then(media_type::essence), content_type.and_then(media_type::charset));
+        let identity = FileIdentity::of(head, name, essence.as_deref(), charset.as_deref());
+        let FileIdentity { format, r#type, media_type } = identity.map_err(|message| {
+            ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message)
+        })?;
+        let media_type = media_type::with_charset(media_type, charset.as_deref());
         Ok(Self { format, r#type, file_name, media_type })
     }
 
     /// Of a file that is not there.
     pub(crate) fn nothing() -> Self {
         let format = FileFormat::Text;
-        Self { format, r#type: DocumentType::Txt, file_name: None, media_type: format.media_type(None, None) }
+        let media_type = format.media_type(None, None).to_owned();
+        Self { format, r#type: DocumentType::Txt, file_name: None, media_type }
     }
 
     /// How the document is called unless its owner says otherwise.
@@ -97,6 +103,13 @@ mod tests {
         for (head, name, content_type, r#type, media_type) in [
             (&b"%PDF-1.7\n\0\x01"[..], "called.txt", "text/plain", DocumentType::Pdf, "application/pdf"),
             (b"plain words", "notes", "", DocumentType::Txt, "text/plain"),
+            (
+                b"Gar\xe7on",
+                "menu.txt",
+                "text/plain; charset=Latin1",
+                DocumentType::Txt,
+                "text/plain;charset=latin1",
+            ),
             (b"a,b", "table.csv", "application/octet-stream", DocumentType::Csv, "text/csv"),
             (b"a\tb", "table.TSV", "", DocumentType::Csv, "text/tab-separated-values"),
             (b"a,b", "table", "text/csv", DocumentType::Csv, "text/csv"),
@@ -110,7 +123,7 @@ mod tests {
         ] {
             let kind = FileKind::of(head, name, Some(content_type));
             let kind = kind.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-            assert_eq!((kind.r#type, kind.media_type), (r#type, media_type), "{name}");
+            assert_eq!((kind.r#type, kind.media_type.as_str()), (r#type, media_type), "{name}");
             assert_eq!(kind.document_name(), name);
         }
     }
