@@ -32,9 +32,9 @@ use url::Url;
 const EVERY: Duration = Duration::from_millis(500);
 /// How often, after the store has failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// Deliveries that are under way at once; those of one webhook and of one workspace are fewer, so that receivers that hang keep nobody
-/// else's waiting.
-const AT_ONCE: usize = 16;
+/// Deliveries that are under way at once. Those of one webhook and of one workspace are fewer, and half of the places are for workspaces
+/// that have none, so that receivers that hang keep nobody else's waiting.
+const AT_ONCE: usize = 32;
 /// Due deliveries that are looked at, at a time.
 const LOOKED_AT: u32 = 200;
 /// How long a receiver may take.
@@ -119,7 +119,8 @@ impl UnderWay {
     fn begin(&mut self, Receiver { workspace, webhook }: Receiver) -> bool {
         let of_workspace = self.of_workspace.get(&workspace).copied().unwrap_or_default();
         let of_webhook = self.of_webhook.get(&webhook).copied().unwrap_or_default();
-        if self.all >= AT_ONCE || of_workspace >= OF_WORKSPACE || of_webhook >= OF_EACH {
+        let most = if self.all < AT_ONCE / 2 { OF_WORKSPACE } else { 1 };
+        if self.all >= AT_ONCE || of_workspace >= most || of_webhook >= OF_EACH {
             return false;
         }
         self.all += 1;
@@ -275,7 +276,21 @@ fn signature(secret: &str, id: &str, body: &str, now: Timestamp) -> Option<Strin
 
 #[cfg(test)]
 mod tests {
+    use lectern_shared::ids::UserId;
+
     use super::*;
+
+    #[test]
+    fn half_of_the_places_are_for_workspaces_that_have_none() {
+        let mut under_way = UnderWay::default();
+        let mut begin = |workspace| under_way.begin(Receiver { workspace, webhook: WebhookId::generate() });
+        let hanging: [WorkspaceId; AT_ONCE] = std::array::from_fn(|_| UserId::generate().into());
+        for workspace in hanging.iter().take(AT_ONCE / 2) {
+            while begin(*workspace) {}
+        }
+        let others = hanging.iter().skip(AT_ONCE / 2).filter(|workspace| begin(**workspace)).count();
+        assert!(others > 0, "nobody else's would be delivered");
+    }
 
     #[test]
     fn a_message_is_signed_as_the_specification_shows_it() {
