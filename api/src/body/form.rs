@@ -1,8 +1,8 @@
 //! The fields of a form as the JSON that other clients send, so that one reader checks both.
 //!
 //! A browser sends texts only, so the name of an input says what its text is: `limit:number`, `hasMemory:boolean`, `metadata:json`,
-//! `origins:lines` (one a line), `ids:list` (one an input), and `description:nullable` for a text that is taken away by emptying it. A name with dots is a field of an object.
-//! What is left empty is left out. Of several inputs with one name the last one counts, so that a hidden one can say what an unchecked box means.
+//! `origins:lines` (one a line), `ids:list` (one an input), `description:nullable` for a text that is taken away by emptying it, and
+//! `metadata:object` for JSON that is. A name with dots is a field of an object. What is left empty is left out. Of several inputs with one name the last one counts, so that a hidden one can say what an unchecked box means.
 
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;
@@ -49,10 +49,11 @@ impl GivenInput {
                 json!(trimmed.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>())
             }
             "nullable" if trimmed.is_empty() => Value::Null,
+            "object" if trimmed.is_empty() => json!({}),
             _ if trimmed.is_empty() => return None,
             "boolean" => json!(matches!(trimmed, "true" | "on")),
             // What cannot be read is passed on as the text that it is: the reader of the field says what is wrong with it.
-            "number" | "json" => serde_json::from_str(trimmed).unwrap_or_else(|_| json!(trimmed)),
+            "number" | "json" | "object" => serde_json::from_str(trimmed).unwrap_or_else(|_| json!(trimmed)),
             // As it was typed, spaces and all: it may be a password.
             _ => json!(text),
         };
@@ -91,6 +92,8 @@ mod tests {
             ("ids:list=a&ids:list=b&none:list=", json!({"ids": ["a", "b"], "none": []})),
             ("origins:lines=a%0D%0A%0D%0A+b", json!({"origins": ["a", "b"]})),
             ("metadata:json=%7B%22a%22%3A1%7D&bad:json=%7B", json!({"metadata": {"a": 1}, "bad": "{"})),
+            ("metadata:object=%7B%22a%22%3A1%7D", json!({"metadata": {"a": 1}})),
+            ("metadata:object=+", json!({"metadata": {}})),
             ("password=+secret+", json!({"password": " secret "})),
             ("llm.provider=&llm.model=", json!({})),
             ("", json!({})),

@@ -6,9 +6,9 @@ use std::{collections::VecDeque, iter};
 use lectern_agents::answer::markdown_steps;
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html};
 
-/// The most that a parser is given to do for one answer, in bytes that it goes past: it takes a fifth of a second at the worst, and is
-/// more than an answer takes that somebody reads. The thread has others to serve.
-const MOST_STEPS: usize = 512 << 10;
+/// The most that a parser is given to do for one answer, in bytes that it goes past: it takes a twentieth of a second at the worst, and
+/// is more than an answer takes that somebody reads. The thread has others to serve.
+const MOST_STEPS: usize = 128 << 10;
 /// So many markers of an answer are looked at; those after them stay text. Each becomes many times what it is.
 const MOST_MARKERS: usize = 1_000;
 /// The digits of a marker.
@@ -288,7 +288,7 @@ mod tests {
             );
         }
         // A long one that is nothing but words is read as Markdown.
-        assert!(shown(&fill("**Words** of it.\n\n")[..400 << 10]).contains("<strong>Words</strong>"));
+        assert!(shown(&fill("**Words** of it.\n\n")[..100 << 10]).contains("<strong>Words</strong>"));
     }
 
     #[test]
