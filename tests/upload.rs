@@ -119,7 +119,7 @@ async fn files_become_searchable_by_what_they_are_and_come_back_as_they_were(mod
     for (file_name, content_type, bytes, kind, media, found) in [
         ("notes.txt", "text/plain", &b"gr\xfcn is green"[..], "TXT", "text/plain", "grün is green"),
         ("table.csv", "application/octet-stream", b"a,b\n1,2\n", "CSV", "text/csv", "a"),
-        ("table", "text/csv; charset=utf-8", b"a,b\n3,4\n", "CSV", "text/csv", "a"),
+        ("table", "text/csv; charset=utf-8", b"a,b\n3,4\n", "CSV", "text/csv;charset=utf-8", "a"),
         ("table.TSV", "text/plain", b"a\tb\n1\t2\n", "CSV", "text/tab-separated-values", "a"),
         ("called.txt", "text/plain", &pdf, "PDF", "application/pdf", "The first page."),
         ("long.md", "", &binary_tail, "TXT", "text/markdown", "A text first."),

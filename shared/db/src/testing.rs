@@ -12,7 +12,11 @@
     reason = "for tests"
 )]
 
-use std::time::Duration;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use lectern_shared::{
     clock::Timestamp,
@@ -29,6 +33,7 @@ use lectern_shared::{
 };
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use tokio::sync::Mutex;
 
 use super::{
     Db, Tx, accounts,
@@ -55,7 +60,9 @@ pub struct TestDb {
     pub name: &'static str,
     pub db: Db,
     location: DatabaseLocation,
-    _home: Home,
+    home: Home,
+    /// Goes with the last test that uses it.
+    _template: Option<Arc<MigratedTemplate>>,
 }
 
 impl TestDb {
@@ -111,8 +118,59 @@ async fn on_server(server: &SecretString, statement: String) {
 
 /// A fresh store on each engine, not migrated.
 pub async fn both_empty() -> Vec<TestDb> {
+    copies(None).await
+}
+
+/// A fresh store on each engine.
+pub async fn both() -> Vec<TestDb> {
+    copies(Some(MigratedTemplate::get().await)).await
+}
+
+/// Stores that are copied instead of migrated anew for each test.
+struct MigratedTemplate {
+    sqlite: PathBuf,
+    postgres: String,
+    _stores: Vec<Home>,
+}
+
+impl MigratedTemplate {
+    async fn get() -> Arc<Self> {
+        static LAST: Mutex<Weak<MigratedTemplate>> = Mutex::const_new(Weak::new());
+        let mut last = LAST.lock().await;
+        if let Some(template) = last.upgrade() {
+            return template;
+        }
+        let template = Arc::new(Self::make().await);
+        *last = Arc::downgrade(&template);
+        template
+    }
+
+    async fn make() -> Self {
+        let (mut sqlite, mut postgres, mut stores) = (PathBuf::new(), String::new(), Vec::new());
+        for test in both_empty().await {
+            migrate::run(&test.db).await.unwrap();
+            // Nobody may be connected to what is copied.
+            test.db.close().await;
+            match &test.home {
+                Home::Folder { .. } => test.file().clone_into(&mut sqlite),
+                Home::Database { name, .. } => name.clone_into(&mut postgres),
+            }
+            stores.push(test.home);
+        }
+        Self { sqlite, postgres, _stores: stores }
+    }
+}
+
+/// A fresh store on each engine, empty or as the template.
+async fn copies(template: Option<Arc<MigratedTemplate>>) -> Vec<TestDb> {
     let dir = tempfile::tempdir().unwrap();
-    let sqlite = DatabaseLocation::Sqlite(dir.path().join("test.db"));
+    let path = dir.path().join("test.db");
+    if let Some(template) = &template {
+        std::fs::copy(&template.sqlite, &path).unwrap();
+    }
+    // Nobody can be connected to `template0`, which would keep it from being copied.
+    let database = template.as_ref().map_or("template0", |template| &template.postgres);
+    let sqlite = DatabaseLocation::Sqlite(path);
     #[expect(clippy::disallowed_methods, reason = "the test command passes the server's address this way")]
     let server = std::env::var("TEST_DATABASE_URL").expect(
         "TEST_DATABASE_URL is not set: run scripts/test.sh, which starts a PostgreSQL server for the tests",
@@ -121,32 +179,24 @@ pub async fn both_empty() -> Vec<TestDb> {
     let mut url = url::Url::parse(&server).unwrap();
     url.set_path(&name);
     let server = SecretString::from(server);
-    // Nobody can be connected to `template0`, which would keep it from being copied.
-    on_server(&server, format!("CREATE DATABASE {name} TEMPLATE template0")).await;
+    on_server(&server, format!("CREATE DATABASE {name} TEMPLATE {database}")).await;
     let postgres = DatabaseLocation::Postgres(SecretString::from(url.to_string()));
     vec![
         TestDb {
             name: "SQLite",
             db: connect(&sqlite).await.unwrap(),
             location: sqlite,
-            _home: Home::Folder { _dir: dir },
+            home: Home::Folder { _dir: dir },
+            _template: template.clone(),
         },
         TestDb {
             name: "PostgreSQL",
             db: connect(&postgres).await.unwrap(),
             location: postgres,
-            _home: Home::Database { server, name },
+            home: Home::Database { server, name },
+            _template: template,
         },
     ]
-}
-
-/// A fresh store on each engine.
-pub async fn both() -> Vec<TestDb> {
-    let both = both_empty().await;
-    for test in &both {
-        migrate::run(&test.db).await.unwrap();
-    }
-    both
 }
 
 /// Does one thing in a transaction of its own: `commit!(db, |tx| accounts::insert(tx, …))`.
