@@ -2,7 +2,7 @@
 
 use lectern_shared::{clock::Timestamp, ids::UserId, model::user::User};
 
-use crate::{Db, Result, Tx, execute, on};
+use crate::{Db, Result, Tx, accounts, execute, on};
 
 /// The active account of somebody at a provider.
 pub async fn find_user(db: &Db, issuer: &str, subject: &str) -> Result<Option<User>> {
@@ -15,14 +15,25 @@ pub async fn find_user(db: &Db, issuer: &str, subject: &str) -> Result<Option<Us
     .fetch_optional(c))?)
 }
 
-/// Whether an account belongs to somebody at a provider.
-pub async fn is_linked(tx: &mut Tx, issuer: &str, user: UserId) -> Result<bool> {
-    Ok(on!(tx, |c| sqlx::query_scalar(
+/// Links somebody at a provider to an account that nobody there has yet; false when somebody has it. Of two who come at once one gets it.
+pub async fn link_unless_taken(
+    tx: &mut Tx,
+    issuer: &str,
+    subject: &str,
+    user: UserId,
+    now: Timestamp,
+) -> Result<bool> {
+    accounts::lock(tx, user).await?;
+    let is_taken: bool = on!(tx, |c| sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM user_identities WHERE user_id = $1 AND issuer = $2)"
     )
     .bind(user)
     .bind(issuer)
-    .fetch_one(c))?)
+    .fetch_one(c))?;
+    if !is_taken {
+        link(tx, issuer, subject, user, now).await?;
+    }
+    Ok(!is_taken)
 }
 
 /// Forgets who at any provider an account belongs to. How many those were.

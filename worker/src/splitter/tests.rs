@@ -443,14 +443,20 @@ fn four_times_as_much_of_the_worst_text_takes_four_times_the_work() {
                 .collect()
         }),
     ];
-    for (name, text) in texts {
+    let check = |name: &str, text: fn(usize) -> String| {
         for (kind, size, overlap) in [(SplitterType::Token, 40, 10), (SplitterType::Markdown, 200, 100)] {
             let small = work(&text(4_000), kind, size, overlap);
             let large = work(&text(16_000), kind, size, overlap);
             assert!(large < 6 * small.max(4_000), "{name}, {kind} {size}/{overlap}: {small}, then {large}");
             assert!(large < 400 * 16_000, "{name}, {kind} {size}/{overlap}: {large}");
         }
-    }
+    };
+    // The test takes longer than all others together.
+    std::thread::scope(|scope| {
+        for (name, text) in texts {
+            scope.spawn(move || check(name, text));
+        }
+    });
 }
 
 #[test]

@@ -238,11 +238,10 @@ impl OidcSignIn {
             ProviderAccount::Linked(user) => user,
             ProviderAccount::Found(user) => {
                 // Addresses are given to others when people leave, and the provider's own name for somebody never is.
-                if db::identities::is_linked(&mut tx, issuer, user.id).await? {
+                if !db::identities::link_unless_taken(&mut tx, issuer, subject, user.id, now).await? {
                     tracing::warn!(user = %user.id, "the e-mail of an account is somebody else's at the provider of OpenID Connect");
                     return Err(OidcFailure::EmailTaken);
                 }
-                db::identities::link(&mut tx, issuer, subject, user.id, now).await?;
                 tracing::info!(user = %user.id, "account linked to somebody at the provider of OpenID Connect");
                 user
             }
