@@ -148,9 +148,12 @@ fn count_of_texts(mut reader: XmlReader<impl std::io::BufRead>) -> Option<u64> {
         buffer.clear();
         match reader.read_event_into(&mut buffer) {
             Ok(Event::Start(element)) if element.local_name().as_ref() == "sst" => {
-                let count = element.try_get_attribute("uniqueCount").ok()??;
-                // More digits than a number holds are more than fit.
-                return Some(count.value.trim().parse().unwrap_or(u64::MAX));
+                return match element.try_get_attribute("uniqueCount") {
+                    // More digits than a number holds are more than fit.
+                    Ok(count) => count.map(|count| count.value.trim().parse().unwrap_or(u64::MAX)),
+                    // The library finds the number among attributes that are none, too.
+                    Err(_) => Some(u64::MAX),
+                };
             }
             Ok(Event::Eof) | Err(_) => return None,
             Ok(_) => {}
