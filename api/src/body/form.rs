@@ -2,7 +2,8 @@
 //!
 //! A browser sends texts only, so the name of an input says what its text is: `limit:number`, `hasMemory:boolean`, `metadata:json`,
 //! `origins:lines` (one a line), `ids:list` (one an input), `description:nullable` for a text that is taken away by emptying it, and
-//! `metadata:object` for JSON that is. A name with dots is a field of an object. What is left empty is left out. Of several inputs with one name the last one counts, so that a hidden one can say what an unchecked box means.
+//! `metadata:object` for JSON that is. A name with dots is a field of an object. What is left empty is left out. Of several inputs with
+//! one name the last one counts, so that a hidden one can say what an unchecked box means.
 
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;

@@ -1,6 +1,8 @@
-//! Accounts: signing up, what their owners change, and what the operator does from the shell.
+//! Accounts: signing up, and what their owners change.
 
-use std::net::{IpAddr, Ipv4Addr};
+mod shell;
+
+use std::net::IpAddr;
 
 use lectern_db::{self as db, Db, DbError, Tx, singletons};
 use lectern_derive::RequestBody;
@@ -22,29 +24,18 @@ use super::{
     actor::{Actor, RequestOrigin},
     audit::AuditService,
     sign_in::{PasswordHashPool, SignInService, SignedInUser},
-    workspaces::operator::operator,
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
     fields::{FieldRule, JsonFields},
 };
 
+pub use shell::AccountError;
+
 /// The row that the first account claims.
 const FIRST: &str = "first-account";
 /// Longest text that is looked at as a new password, in characters.
 const LOOKED_AT: usize = 10_000;
-
-/// Why an account could not be made, in words for whoever asked.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct AccountError(String);
-
-impl From<ApiError> for AccountError {
-    fn from(error: ApiError) -> Self {
-        let fields = error.fields.iter().map(|field| format!(" {} {}.", field.path, field.message));
-        Self(fields.fold(error.message, |text, field| text + &field))
-    }
-}
 
 /// A new account.
 #[derive(RequestBody, ToSchema)]
@@ -146,9 +137,6 @@ pub(crate) enum SignUpOffer {
     /// Anybody.
     Anybody,
 }
-
-/// Where the operator's shell is, and nobody else who waits for a turn in its process.
-const SHELL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Accounts. Cheap to clone.
 #[derive(Clone)]
@@ -296,81 +284,6 @@ impl AccountService {
         Ok((alone, stay))
     }
 
-    /// Makes an account from the shell, whatever the settings say of sign-ups.
-    ///
-    /// # Errors
-    /// When the e-mail or password cannot be used, or the e-mail is taken.
-    pub async fn add(
-        &self,
-        email: &str,
-        password: SecretString,
-        admin: bool,
-    ) -> Result<UserId, AccountError> {
-        check(email, &password)?;
-        let account = NewAccount { email: email.to_owned(), password, name: None };
-        Ok(self.create(account, AccountOrigin::Operator { admin }, SHELL).await?.id)
-    }
-
-    /// Sets an account's password from the shell; every earlier sign-in ends.
-    ///
-    /// # Errors
-    /// When there is no such account, or the password cannot be used.
-    pub async fn set_password(&self, email: &str, password: SecretString) -> Result<UserId, AccountError> {
-        check(email, &password)?;
-        let change = async {
-            let found = db::accounts::find_by_email(&self.db, &email_key(email)).await?;
-            let user = found.ok_or_else(unknown)?.user;
-            let hash = self.passwords.turn(SHELL).await?.hash(password).await?;
-            let mut tx = self.db.begin().await?;
-            db::accounts::update(&mut tx, user.id, None, Some(&hash), self.clock.now()).await?;
-            let shell = operator(user.id.into());
-            self.audit.note(&mut tx, &shell, AuditAction::PasswordChanged, "user", user.id).await?;
-            tx.commit().await?;
-            Ok::<_, ApiError>(user.id)
-        };
-        Ok(change.await?)
-    }
-
-    /// Makes an account an admin from the shell, or takes that away. It counts from the account's next request on.
-    ///
-    /// # Errors
-    /// When there is no such account.
-    pub async fn set_admin(&self, email: &str, admin: bool) -> Result<UserId, AccountError> {
-        let change = async {
-            let found = db::accounts::find_by_email(&self.db, &email_key(email)).await?;
-            let user = found.ok_or_else(unknown)?.user;
-            let mut tx = self.db.begin().await?;
-            db::accounts::set_admin(&mut tx, user.id, admin).await?.ok_or_else(unknown)?;
-            let shell = operator(user.id.into());
-            self.audit.note(&mut tx, &shell, AuditAction::RoleChanged, "user", user.id).await?;
-            tx.commit().await?;
-            Ok::<_, ApiError>(user.id)
-        };
-        Ok(change.await?)
-    }
-
-    /// Forgets from the shell who at the provider of OpenID Connect an account belongs to, and ends its sign-ins: whoever comes next
-    /// with its e-mail gets it.
-    ///
-    /// # Errors
-    /// When there is no such account, or it belongs to nobody at a provider.
-    pub async fn unlink(&self, email: &str) -> Result<UserId, AccountError> {
-        let change = async {
-            let found = db::accounts::find_by_email(&self.db, &email_key(email)).await?;
-            let user = found.ok_or_else(unknown)?.user;
-            let mut tx = self.db.begin().await?;
-            if db::identities::unlink(&mut tx, user.id).await? == 0 {
-                return Err(ApiError::conflict("This account belongs to nobody at a provider."));
-            }
-            db::accounts::end_sessions(&mut tx, user.id).await?;
-            let shell = operator(user.id.into());
-            self.audit.note(&mut tx, &shell, AuditAction::SignedOut, "user", user.id).await?;
-            tx.commit().await?;
-            Ok(user.id)
-        };
-        Ok(change.await?)
-    }
-
     /// Adds an account without a password, whose e-mail the provider of OpenID Connect has verified, if the settings let anyone.
     ///
     /// # Errors
@@ -452,12 +365,6 @@ fn closed() -> ApiError {
 
 fn unknown() -> ApiError {
     ApiError::not_found("account")
-}
-
-fn check(email: &str, password: &SecretString) -> Result<(), AccountError> {
-    email_problem(email)
-        .or_else(|| password_problem(password))
-        .map_or(Ok(()), |problem| Err(AccountError(problem)))
 }
 
 /// What is wrong with an e-mail address, if anything is.

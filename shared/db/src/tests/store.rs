@@ -62,6 +62,7 @@ async fn a_connection_is_opened_in_few_turns_of_a_busy_process() {
         let other_work = tokio::spawn(async move {
             loop {
                 counted.fetch_add(1, Ordering::Relaxed);
+                // It keeps the only thread busy.
                 std::thread::sleep(Duration::from_millis(5));
                 tokio::task::yield_now().await;
             }

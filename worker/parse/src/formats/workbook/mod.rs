@@ -7,7 +7,7 @@ mod cell;
 
 use std::{
     collections::VecDeque,
-    io::{BufReader, Cursor, Read as _},
+    io::{BufRead, BufReader, Cursor, Read as _},
     path::Path,
 };
 
@@ -132,36 +132,48 @@ fn check_shared_strings(bytes: &[u8]) -> Result<(), ParseError> {
         let Ok(part) = archive.by_index(number) else { continue };
         let is_table = part.name().is_ok_and(|name| name.to_ascii_lowercase().ends_with("sharedstrings.xml"));
         let fit = part.size() / SHORTEST_TEXT;
-        if is_table
-            && count_of_texts(XmlReader::from_reader(BufReader::new(part))).is_some_and(|count| count > fit)
-        {
+        if is_table && count_of_texts(BufReader::new(part)) > fit {
             return Err(ParseError::Damaged);
         }
     }
     Ok(())
 }
 
-/// How many texts a table says that it has.
-fn count_of_texts(mut reader: XmlReader<impl std::io::BufRead>) -> Option<u64> {
+/// How many texts a table says that it has, at most.
+fn count_of_texts(table: impl BufRead) -> u64 {
+    // The library reads on where XML is not as it should be, so this does too.
+    let mut reader = XmlReader::from_reader(table);
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    config.expand_empty_elements = true;
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
         match reader.read_event_into(&mut buffer) {
             Ok(Event::Start(element)) if element.local_name().as_ref() == "sst" => {
-                return match element.try_get_attribute("uniqueCount") {
-                    // More digits than a number holds are more than fit.
-                    Ok(count) => count.map(|count| count.value.trim().parse().unwrap_or(u64::MAX)),
-                    // The library finds the number among attributes that are none, too.
-                    Err(_) => Some(u64::MAX),
-                };
+                return largest_count(element.attributes_raw());
             }
-            Ok(Event::Eof) | Err(_) => return None,
+            Ok(Event::Eof) | Err(_) => return 0,
             Ok(_) => {}
         }
     }
 }
 
-fn is_closed(mut reader: XmlReader<impl std::io::BufRead>) -> bool {
+/// The largest number behind the name of the attribute that counts texts, wherever it stands: what is an attribute is not the same to
+/// all who read broken ones.
+fn largest_count(attributes: &str) -> u64 {
+    let is_before = |c: char| c.is_ascii_whitespace() || matches!(c, '=' | '"' | '\'');
+    let counts = attributes.split("uniqueCount").skip(1).filter_map(|behind| {
+        let number = behind.trim_start_matches(is_before);
+        let digits =
+            number.split(|c: char| !c.is_ascii_digit()).next().filter(|digits| !digits.is_empty())?;
+        // More digits than a number holds are more than fit.
+        Some(digits.parse().unwrap_or(u64::MAX))
+    });
+    counts.max().unwrap_or(0)
+}
+
+fn is_closed(mut reader: XmlReader<impl BufRead>) -> bool {
     let (mut open, mut buffer) = (0_u64, Vec::new());
     loop {
         buffer.clear();
