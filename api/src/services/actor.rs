@@ -79,8 +79,8 @@ pub(crate) struct RequestOrigin {
     pub(crate) request_id: Option<Arc<str>>,
 }
 
-/// On whose behalf something is done, and in which workspace. Which one that is, is told only by [`Actor::may`], so that nothing
-/// is reached without asking.
+/// On whose behalf something is done, and in which workspace. Whoever reaches for what is in it gets its id from [`Actor::may`], so
+/// that nothing is reached without asking.
 #[derive(Clone, Debug)]
 pub(crate) struct Actor {
     /// The account.
@@ -161,7 +161,7 @@ impl Actor {
         Ok(self.runs())
     }
 
-    /// Whose runs and sessions somebody sees: everybody's, or their own alone.
+    /// Whose runs and sessions somebody sees: everybody's, or their own alone. Whether they may see any, [`Actor::may`] says.
     pub(crate) fn sees_runs_of(&self) -> Option<RunOwner> {
         let sees_all = self.may(Permission::BuildAgents).is_ok() && !self.is_shared();
         (!sees_all).then(|| self.runs())
@@ -224,7 +224,8 @@ impl Actor {
         self.role
     }
 
-    /// The workspace that the request means, as it is: to tell one request from another, and to log. Not to reach what is in it.
+    /// The workspace that the request means, as it is: to tell one request from another, to log, and to count what is used. Not to
+    /// reach what is in it.
     pub(crate) fn named_workspace(&self) -> WorkspaceId {
         self.workspace
     }

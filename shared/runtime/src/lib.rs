@@ -1,4 +1,5 @@
-//! Puts the parts together. This is the one place that picks an implementation for each part from the settings.
+//! Puts the parts together: opens, as the settings say, one implementation of each. Models are picked where they are opened, in
+//! `lectern_embed`, since a local one may have to be downloaded first.
 
 pub(crate) mod data_dir;
 pub mod health;

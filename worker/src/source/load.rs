@@ -1,4 +1,5 @@
-//! From the bytes of a source to text with places: the bytes decide how they are read, and the child reads them.
+//! From the bytes of a source to text with places: the bytes decide how they are read, and the child reads them, but for short plain
+//! texts and for the captions that a page names.
 
 use lectern_parse::{
     charset,

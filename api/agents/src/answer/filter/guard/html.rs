@@ -1,4 +1,5 @@
-//! Tags. Outside of code none passes.
+//! Tags. Outside of code, those that texts are made up with go, and whatever else Markdown could take for one, or for a comment, is
+//! broken by a blank.
 
 use super::{GuardStep, LinkKind, LookaheadEnd, REMOVED, judge::is_allowed_address};
 use crate::answer::filter::known::KnownReferences;
