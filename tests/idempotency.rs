@@ -29,6 +29,7 @@ in_both_modes!(
     a_request_that_fails_does_not_use_its_key_up,
     what_is_no_key_is_refused_and_creates_nothing,
     an_answer_is_not_given_again_to_a_credential_that_was_taken_away,
+    an_answer_is_not_given_again_to_a_credential_that_could_not_have_made_it,
     a_kept_answer_cannot_be_read_in_the_database
 );
 
@@ -228,6 +229,61 @@ async fn an_answer_is_not_given_again_to_a_credential_that_was_taken_away(mode: 
     assert_eq!(post(&ada, TOKENS, "key", &body).await.0, StatusCode::UNAUTHORIZED);
     let again = service.client().sign_in("ada@example.com", PASSWORD).await;
     assert_eq!(create(&again, TOKENS, "key", &body).await.body, created.body);
+}
+
+async fn an_answer_is_not_given_again_to_a_credential_that_could_not_have_made_it(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let with_token = async |body: Value| {
+        let made = ada.create(TOKENS, &body).await;
+        ada.with_token(made["token"].as_str().expect("the value"))
+    };
+    let refused = async |client: &Client, path: &str, key: &str, body: &Value, what: &str| {
+        let (status, answer) = post(client, path, key, body).await;
+        assert_eq!(status, StatusCode::CONFLICT, "{what}: {answer:#}");
+        assert_eq!(answer["error"]["code"], "idempotency_key_reused", "{what}");
+    };
+    let owner = with_token(json!({"description": "owns", "role": "owner"})).await;
+    let builder = with_token(json!({"description": "builds"})).await;
+    let other = with_token(json!({"description": "builds as well"})).await;
+    let limited = with_token(json!({"description": "is slow", "ratePerMinute": 600})).await;
+    let editor = with_token(json!({"description": "edits", "role": "editor"})).await;
+
+    // What opens more than the credential does.
+    let token = json!({"description": "everything", "role": "owner"});
+    let invitations = format!("/workspaces/{}/invitations", id(ada.user()));
+    let invitation = json!({"role": "owner"});
+    for (path, body) in [(TOKENS, &token), (invitations.as_str(), &invitation)] {
+        let made = create(&ada, path, path, body).await;
+        assert_eq!(create(&owner, path, path, body).await.body, made.body, "{path}");
+        for client in [&builder, &limited, &editor] {
+            refused(client, path, path, body, path).await;
+        }
+    }
+    let workspace = json!({"name": "Archive"});
+    let made = create(&ada, "/workspaces", "workspace", &workspace).await;
+    refused(&owner, "/workspaces", "workspace", &workspace, "only who is signed in makes one").await;
+    assert_eq!(create(&ada, "/workspaces", "workspace", &workspace).await.body, made.body);
+    let token = json!({"description": "builds without a limit"});
+    let made = create(&ada, TOKENS, "builder", &token).await;
+    assert_eq!(create(&builder, TOKENS, "builder", &token).await.body, made.body);
+    refused(&limited, TOKENS, "builder", &token, "a limited token").await;
+
+    // What a builder may make is told to builders, and what a token made to that token and its owner.
+    let agent = json!({"name": "Clerk", "type": "CHATVENDOR"});
+    let made = create(&ada, "/agents", "hers", &agent).await;
+    assert_eq!(create(&builder, "/agents", "hers", &agent).await.body, made.body);
+    refused(&editor, "/agents", "hers", &agent, "an editor").await;
+    for (maker, key) in [(&builder, "the builder's"), (&limited, "the limited one's")] {
+        let made = create(maker, "/agents", key, &agent).await;
+        for again in [maker, &ada] {
+            assert_eq!(create(again, "/agents", key, &agent).await.body, made.body, "{key}");
+        }
+        for client in [&owner, &other, &editor] {
+            refused(client, "/agents", key, &agent, key).await;
+        }
+    }
+    assert_eq!(count(&ada, "/agents").await, 3, "one for each key");
 }
 
 async fn a_kept_answer_cannot_be_read_in_the_database(mode: Mode) {

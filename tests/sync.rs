@@ -28,6 +28,7 @@ in_both_modes!(
     a_source_that_is_changed_while_it_runs_is_read_again,
     secrets_of_sources_are_kept_and_go_nowhere_else,
     a_workspace_that_is_full_gets_no_more_documents,
+    a_feed_that_no_reader_survives_fails_alone,
     what_cannot_be_a_source_is_refused_with_what_to_change
 );
 
@@ -327,6 +328,37 @@ async fn a_workspace_that_is_full_gets_no_more_documents(mode: Mode) {
         listed.iter().any(|(_, outcome, reason)| outcome == "failed" && reason.contains("may store")),
         "{listed:?}"
     );
+}
+
+async fn a_feed_that_no_reader_survives_fails_alone(mode: Mode) {
+    let (service, client) = signed_up(mode).await;
+    let processes =
+        || (service.pid(), (0..service.worker_count()).map(|at| service.worker_pid(at)).collect::<Vec<_>>());
+    let before = processes();
+    let web = Web::start().await;
+    let rss = |items: &str| {
+        format!(
+            "<rss version=\"2.0\" xmlns:media=\"http://search.yahoo.com/mrss/\"><channel><title>a & b</title>{items}</channel></rss>"
+        )
+    };
+    let deep = rss(&format!("<item>{}", "<media:content>".repeat(100_000)));
+    let crowd = rss(&"<item/>".repeat(500_000));
+    let base = format!("<item xml:base='https://a.example/{}'/>", "x".repeat(1 << 20));
+    for (path, feed) in [("/deep.xml", deep), ("/crowd.xml", crowd), ("/base.xml", rss(&base))] {
+        let config = json!({"url": web.serve(path, "application/rss+xml", feed), "fullPages": false});
+        let failed = run(&client, &source(&client, "feed", config).await).await;
+        assert_eq!(failed["state"], "failed", "{path}: {failed:#}");
+        let why = failed["error"].as_str().expect("why");
+        assert!(why.contains("no feed that can be read"), "{path}: {why}");
+    }
+    let entry = "<item><guid>1</guid><title>One</title><description>Words of one.</description></item>";
+    let sound = rss(entry).replace(" & ", " and ");
+    let config = json!({"url": web.serve("/feed.xml", "application/rss+xml", sound), "fullPages": false});
+    let source = source(&client, "feed", config).await;
+    assert_eq!(counts(&run(&client, &source).await), [1, 0, 0, 0, 0]);
+    let again = start_run(&client, &source, json!({"full": true})).await;
+    assert_eq!(counts(&settled(&client, &again).await), [0, 0, 1, 0, 0]);
+    assert_eq!(processes(), before, "nothing was started anew");
 }
 
 async fn what_cannot_be_a_source_is_refused_with_what_to_change(mode: Mode) {

@@ -2,6 +2,7 @@
 //! strangers send has a small part for itself.
 
 mod form;
+mod json;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -123,7 +124,7 @@ impl BodyReader {
                 "Send the form as browsers do, with Content-Type: application/x-www-form-urlencoded.";
             return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
         }
-        self.read_with(request, sender, |bytes| Ok(form::to_json(bytes)), |body| body).await
+        self.read_with(request, sender, parse_form, |body| body).await
     }
 
     async fn read_with<T: Send + 'static>(
@@ -183,9 +184,22 @@ fn parse(
 type BodyParser = fn(&[u8]) -> Result<Value, ApiError>;
 
 fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    json::parse(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        ApiError::malformed(format!("The body is not valid JSON (line {line}, column {column})."))
+        // Nothing else is wrong with data that may be anything.
+        let wrong = if error.is_data() {
+            format!("An object in the body has more than {} members", json::MAX_MEMBERS)
+        } else {
+            "The body is not valid JSON".to_owned()
+        };
+        ApiError::malformed(format!("{wrong} (line {line}, column {column})."))
+    })
+}
+
+fn parse_form(bytes: &[u8]) -> Result<Value, ApiError> {
+    form::to_json(bytes).ok_or_else(|| {
+        let message = format!("The form has more than {} inputs.", json::MAX_MEMBERS);
+        ApiError::new(ApiErrorKind::Malformed, "malformed_form", message)
     })
 }
 

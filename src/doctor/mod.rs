@@ -12,6 +12,7 @@ mod mend;
 mod model;
 mod queue;
 mod secret;
+mod sources;
 
 use std::fmt::Display;
 
@@ -52,6 +53,8 @@ pub(crate) enum InstallationPart {
     Blobs,
     /// The embedding model.
     Model,
+    /// The folders that sources may read.
+    Sources,
     /// What parsers can reach.
     Sandbox,
 }
@@ -65,6 +68,7 @@ impl Display for InstallationPart {
             Self::Index => "index",
             Self::Blobs => "blobs",
             Self::Model => "model",
+            Self::Sources => "sources",
             Self::Sandbox => "sandbox",
         })
     }
@@ -246,6 +250,7 @@ pub(crate) async fn examine(settings: &Settings, options: DoctorOptions) -> Doct
         report.trouble(InstallationPart::Database, end);
     }
     model::look(settings, options, db.as_ref(), &mut report).await;
+    sources::look(&settings.sync, &mut report);
     if let Some(db) = db {
         report.running = is_running(settings, &db).await;
         db.close().await;

@@ -161,9 +161,11 @@ async fn unfinished_bodies_have_bounded_memory_and_give_way_to_others() {
 async fn what_is_said_of_wrong_fields_is_not_larger_than_they_are() {
     let service = Service::start().await;
     let ada = service.signed_up("ada@example.com").await;
-    let many: Map<String, Value> = (0..100_000).map(|number| (format!("f{number}"), Value::Null)).collect();
+    let fields = |count: u32| -> Map<String, Value> {
+        (0..count).map(|number| (format!("f{number}"), Value::Null)).collect()
+    };
     let long: Map<String, Value> = [("x".repeat(MIB), Value::Null)].into_iter().collect();
-    for (fields, named) in [(many, 100), (long, 1)] {
+    for (fields, named) in [(fields(10_000), 100), (long, 1)] {
         let answer = send(ada.request(Method::PATCH, "/users/me").json(&fields)).await;
         let (status, answer) = envelope(answer).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
@@ -171,6 +173,11 @@ async fn what_is_said_of_wrong_fields_is_not_larger_than_they_are() {
         let length = answer.to_string().len();
         assert!(length < 64 * 1024, "{length} bytes");
     }
+    let (status, answer) =
+        envelope(send(ada.request(Method::PATCH, "/users/me").json(&fields(100_000))).await).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("more than 10000 members (line 1,"), "{message}");
 }
 
 // --- connections -----------------------------------------------------------------------------------------------------

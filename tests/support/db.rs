@@ -7,39 +7,67 @@ use std::{
     os::unix::{fs::chown, process::CommandExt},
     path::Path,
     process::Command,
+    sync::{Arc, Weak},
 };
 
+use lectern_shared::config::DatabaseLocation;
 use rustix::process::{Signal, geteuid};
+use secrecy::SecretString;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 use url::Url;
 use uuid::Uuid;
 
 use super::{process::signalled_with_this_thread, server::Server, within_deadline};
 
-/// An empty PostgreSQL database that nobody else uses. It is dropped with this value, whoever is still connected.
+/// A PostgreSQL database that nobody else uses. It is dropped with this value, whoever is still connected.
 #[derive(Debug)]
 pub struct Database {
     server: String,
     name: String,
     url: String,
+    /// What it was copied from goes with the last copy.
+    _template: Option<Arc<Self>>,
 }
 
 impl Database {
-    /// Creates one on the server of `TEST_DATABASE_URL`.
+    /// Creates an empty one on the server of `TEST_DATABASE_URL`.
     pub async fn fresh() -> Self {
+        // `template1` cannot be copied while anybody is connected to it; nobody can connect to `template0`.
+        Self::copy("template0", None).await
+    }
+
+    /// Creates one with this version's schema and nothing in it: copied, which is a part of the work of migrating.
+    pub async fn migrated() -> Self {
+        static LAST: Mutex<Weak<Database>> = Mutex::const_new(Weak::new());
+        let template = {
+            let mut last = LAST.lock().await;
+            match last.upgrade() {
+                Some(template) => template,
+                None => {
+                    let template = Arc::new(Self::fresh().await);
+                    migrate(template.url()).await;
+                    *last = Arc::downgrade(&template);
+                    template
+                }
+            }
+        };
+        Self::copy(&template.name, Some(Arc::clone(&template))).await
+    }
+
+    async fn copy(source: &str, template: Option<Arc<Self>>) -> Self {
         let server = std::env::var("TEST_DATABASE_URL").unwrap_or_else(|_| {
             panic!("TEST_DATABASE_URL is not set; run scripts/test.sh, which starts a PostgreSQL server for the tests")
         });
         let name = format!("lectern_test_{}", Uuid::now_v7().simple());
         let mut url = Url::parse(&server).expect("TEST_DATABASE_URL is a postgres:// URL");
         url.set_path(&name);
-        // `template1` cannot be copied while anybody is connected to it; nobody can connect to `template0`.
-        let create = format!("CREATE DATABASE {name} TEMPLATE template0");
+        let create = format!("CREATE DATABASE {name} TEMPLATE {source}");
         within_deadline("a fresh database", execute(&server, create))
             .await
             .unwrap_or_else(|error| panic!("the server of TEST_DATABASE_URL makes no database: {error}"));
-        Self { server, name, url: url.into() }
+        Self { server, name, url: url.into(), _template: template }
     }
 
     /// Its address, `postgres://…`.
@@ -62,6 +90,14 @@ impl Drop for Database {
             eprintln!("the test database {} was left behind: {dropped:?}", self.name);
         }
     }
+}
+
+/// Gives an empty database the schema, and leaves it: what anybody is connected to cannot be copied.
+async fn migrate(url: &str) {
+    let location = DatabaseLocation::Postgres(SecretString::from(url));
+    let db = lectern_db::connect(&location).await.expect("the database that was made");
+    lectern_db::migrate::run(&db).await.expect("the schema");
+    db.close().await;
 }
 
 /// Runs one statement of our own making on a connection of its own.

@@ -174,7 +174,7 @@ impl Setup {
     pub(super) async fn prepare(&mut self) {
         if self.makes_database {
             self.makes_database = false;
-            let database = Database::fresh().await;
+            let database = Box::pin(Database::migrated()).await;
             self.env.insert("DATABASE_URL".to_owned(), database.url().into());
             self.database = Some(Arc::new(database));
         }

@@ -6,7 +6,7 @@ use axum::{
     http::{StatusCode, header},
     response::IntoResponse,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     counts, documents, found, run, run_path, settled, setup, signed_up, site::TestSite, source, start_run,
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::support::{
     client::{data, id},
+    command::{doctor, finding},
     in_both_modes,
     s3::{BUCKET, KEY_ID, S3Server, SECRET},
     service::Mode,
@@ -28,7 +29,8 @@ in_both_modes!(
     a_dry_run_changes_nothing,
     a_feed_is_read_by_its_entries,
     a_bucket_is_kept_in_step,
-    a_folder_is_kept_in_step_if_the_operator_has_opened_it
+    a_folder_is_kept_in_step_if_the_operator_has_opened_it,
+    a_folder_that_is_not_there_is_named_and_read_once_it_is
 );
 
 async fn a_large_site_is_kept_in_step_politely_and_asks_before_a_mass_deletion(mode: Mode) {
@@ -440,4 +442,30 @@ async fn a_folder_is_kept_in_step_if_the_operator_has_opened_it(mode: Mode) {
     let (status, body) = client.post(&format!("{}/confirm", run_path(&second)), &json!({})).await;
     assert_eq!((status, &body["error"]["code"]), (StatusCode::CONFLICT, &json!("nothing_to_confirm")));
     assert!(text_of(&client, travel).await.contains("by the mile"));
+}
+
+async fn a_folder_that_is_not_there_is_named_and_read_once_it_is(mode: Mode) {
+    let open = tempfile::tempdir().expect("a folder");
+    let (there, later) = (open.path().join("there"), open.path().join("later"));
+    fs::create_dir(&there).expect("a folder");
+    let [there, later] = [there, later].map(|folder| folder.to_str().expect("text").to_owned());
+    let service = setup(mode).env("LECTERN_SOURCE_FOLDERS", &format!("{there},{later}")).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let names = |event: &Value, folder: &str| event["fields"]["folder"] == folder;
+    let warning = service.logged("the missing folder", |event| names(event, &later)).await;
+    assert_eq!(warning["level"], "WARN", "{warning:#}");
+    assert!(!service.log_events().iter().any(|event| names(event, &there)), "the other one is there");
+    let (sound, report) = doctor(&service.sibling(), &[]);
+    let missing = finding(&report, "folder_missing").unwrap_or_else(|| panic!("{report:#}"));
+    assert!(sound && missing["severity"] == "warning" && missing["part"] == "sources", "{report:#}");
+    assert!(missing["what"].as_str().is_some_and(|what| what.contains(&later)), "{report:#}");
+
+    // It is mounted.
+    fs::create_dir(&later).expect("a folder");
+    fs::write(Path::new(&later).join("leave.md"), "# Leave\n\nThirty days of leave a year.").expect("a file");
+    let (sound, report) = doctor(&service.sibling(), &[]);
+    assert!(sound && finding(&report, "folder_missing").is_none(), "{report:#}");
+    let source = source(&client, "folder", json!({ "path": later })).await;
+    let first = run(&client, &source).await;
+    assert_eq!(counts(&first), [1, 0, 0, 0, 0], "{:?}", found(&client, &first).await);
 }

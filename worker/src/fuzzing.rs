@@ -1,17 +1,23 @@
-//! How strangers' texts are cut, as the targets in `fuzz/` call it, in this process. Each function panics when no passage could be
-//! cut, or one stands elsewhere than it says. What exercises the parsers is in `lectern_parse::fuzzing`.
+//! What the worker does itself with strangers' bytes, as the targets in `fuzz/` call it, in this process: how texts are cut, and what
+//! sites ask of robots. Each function panics when no passage could be cut, or one stands elsewhere than it says, or a run would be given
+//! what it does not expect. What exercises the parsers of the child is in `lectern_parse::fuzzing`.
 
 use std::{convert::Infallible, ops::Range};
 
 use lectern_parse::{charset, protocol::ParseFrame};
 use lectern_shared::model::document::{SplitterConfig, SplitterType};
+use url::Url;
 
 use crate::{
     extracted::ExtractedText,
     ingest::passages::{self, PassageSlice},
     source::parts,
     splitter::{self, PassageRange, TextShape, TokenCounter},
+    sync::robots::{LONGEST_DELAY, SiteRules},
 };
+
+/// Where the sources are that are read here.
+const ADDRESS: &str = "https://example.org/a/b?c";
 
 /// Plain text and Markdown, cut by all kinds of splitters.
 pub fn split(bytes: &[u8]) {
@@ -59,6 +65,23 @@ pub fn passages(frames: Vec<ParseFrame>) {
             Ok::<_, Infallible>(())
         },
     );
+}
+
+/// A robots.txt, whose last line is also an address that is asked about.
+pub fn robots(bytes: &[u8]) {
+    let Ok(site) = Url::parse(ADDRESS) else { return };
+    let rules = SiteRules::read(bytes);
+    assert!(rules.delay() <= LONGEST_DELAY);
+    rules.sitemaps(&site);
+    let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
+    // However the word that forbids is misspelt, it begins like this.
+    let forbids = text.contains("dis") || text.contains("dias");
+    for address in ["/robots.txt", "/", "/a/b.html?c=d", text.lines().next_back().unwrap_or_default()] {
+        let Ok(page) = site.join(address) else { continue };
+        let is_allowed = rules.allows(&page);
+        assert!(is_allowed || forbids, "nothing forbids {page}");
+        assert!(is_allowed || address != "/robots.txt", "it can always be asked what is forbidden");
+    }
 }
 
 /// Passages are slices of the text, one after the other, and their places say where.

@@ -27,7 +27,7 @@ use lectern_runtime::{Runtime, leased};
 use lectern_sandbox::{Sandbox, SandboxConfig};
 use lectern_shared::{
     clock::Timestamp,
-    config::{DatabaseLocation, Settings},
+    config::{DatabaseLocation, Settings, SyncSettings},
     shutdown::Shutdown,
 };
 
@@ -90,7 +90,8 @@ async fn start_parts(
     ParsingTools { sandbox, pdf }: ParsingTools,
     shutdown: &Shutdown,
 ) -> Result<(), WorkerStartError> {
-    let ingester = Ingester::new(runtime.clone(), sandbox, pdf);
+    tell_of_missing_folders(runtime.settings.sync.clone());
+    let ingester = Ingester::new(runtime.clone(), sandbox.clone(), pdf);
     if matches!(runtime.settings.database, DatabaseLocation::Sqlite(_)) {
         // This process has the data directory for itself: whoever held a job before is gone.
         let all = Timestamp::from_micros(i64::MAX);
@@ -102,8 +103,18 @@ async fn start_parts(
     consumer::start(&runtime.jobs, &runtime.metrics, ingester, shutdown);
     sweeper::start(runtime.clone(), shutdown);
     webhooks::start(runtime.clone(), shutdown);
-    leased::start(SyncRuns::new(runtime), shutdown);
+    leased::start(SyncRuns::new(runtime, sandbox), shutdown);
     Ok(())
+}
+
+/// Says in the log which folders sources may read that are not there. Nothing waits for a disk that does not answer.
+fn tell_of_missing_folders(settings: SyncSettings) {
+    tokio::task::spawn_blocking(move || {
+        for folder in settings.missing_folders() {
+            let folder = folder.display();
+            tracing::warn!(%folder, "LECTERN_SOURCE_FOLDERS names a folder that is not there; sources in it fail until it is");
+        }
+    });
 }
 
 /// Says in the log what stands around parsers, and what does not.

@@ -8,13 +8,18 @@
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
+use super::json::{self, MAX_MEMBERS};
+
 /// Objects within objects, at most.
 const DEEPEST: usize = 4;
 
-/// The fields of a form.
-pub(super) fn to_json(bytes: &[u8]) -> Value {
+/// The fields of a form; none when it has more inputs than an object may have members.
+pub(super) fn to_json(bytes: &[u8]) -> Option<Value> {
     let mut fields = Map::new();
-    for (name, text) in form_urlencoded::parse(bytes) {
+    for (number, (name, text)) in form_urlencoded::parse(bytes).enumerate() {
+        if number == MAX_MEMBERS {
+            return None;
+        }
         let (path, kind) = name.split_once(':').unwrap_or((&name, ""));
         let Some(given) = GivenInput::of(kind, &text) else { continue };
         let mut steps: Vec<&str> = path.splitn(DEEPEST, '.').collect();
@@ -29,7 +34,7 @@ pub(super) fn to_json(bytes: &[u8]) -> Value {
             given.put(object, last);
         }
     }
-    Value::Object(fields)
+    Some(Value::Object(fields))
 }
 
 /// What an input says.
@@ -54,7 +59,9 @@ impl GivenInput {
             _ if trimmed.is_empty() => return None,
             "boolean" => json!(matches!(trimmed, "true" | "on")),
             // What cannot be read is passed on as the text that it is: the reader of the field says what is wrong with it.
-            "number" | "json" | "object" => serde_json::from_str(trimmed).unwrap_or_else(|_| json!(trimmed)),
+            "number" | "json" | "object" => {
+                json::parse(trimmed.as_bytes()).unwrap_or_else(|_| json!(trimmed))
+            }
             // As it was typed, spaces and all: it may be a password.
             _ => json!(text),
         };
@@ -79,7 +86,13 @@ mod tests {
     use super::*;
 
     fn form(text: &str) -> Value {
-        to_json(text.as_bytes())
+        to_json(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_form_has_so_many_inputs_at_most() {
+        assert!(to_json("ids:list=a&".repeat(MAX_MEMBERS).as_bytes()).is_some());
+        assert!(to_json("ids:list=a&".repeat(MAX_MEMBERS + 1).as_bytes()).is_none());
     }
 
     #[test]

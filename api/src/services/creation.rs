@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use lectern_db::{self as db, Db, Tx};
 use lectern_jobs::JobQueue;
 use lectern_shared::{
-    ids::{UserId, WorkspaceId},
+    ids::{ApiTokenId, UserId, WorkspaceId},
     model::workspace::Role,
     secrets::{CiphertextLocation, Keyring, idempotency_row, sha256},
 };
@@ -19,6 +19,8 @@ use crate::error::{ApiError, ApiErrorKind};
 const KEPT: Duration = Duration::from_hours(24);
 /// Bytes of the hash that tells one request from another.
 const HASH: usize = 32;
+/// Bytes before a kept answer: the hash, and whom it is for.
+const HEAD: usize = HASH + 17;
 
 /// A creating request that is to be answered once.
 #[derive(Debug)]
@@ -33,25 +35,64 @@ struct RequestFingerprint {
     user: UserId,
     key: String,
     hash: [u8; HASH],
+    /// The hash under which 0.1 kept an answer to this request, before there was more than one kind of credential.
+    former_hash: Option<[u8; HASH]>,
+    /// The API token that the request came with; none for a sign-in.
+    token: Option<ApiTokenId>,
+    /// Whether that token has a limit which another one, shown to it, might not have.
+    is_limited: bool,
+    role: Role,
+    audience: AnswerAudience,
+}
+
+/// Who is told an answer again, if their role is enough.
+#[derive(Clone, Copy, Debug)]
+struct AnswerAudience {
+    /// The one API token that is, besides whoever is signed in to the account: nil for every one without limits, the highest for none.
+    token: Uuid,
+    /// The lowest role.
+    least: Role,
 }
 
 impl IdempotentRequest {
-    /// A request under the caller's own key, if it has one. It is the same one again when its path and its content are.
+    /// A request under the caller's own key, if it has one. It is the same one again when its workspace, its path and its content are.
     pub(crate) fn new(actor: &Actor, key: Option<String>, path: &str, content: &[u8]) -> Self {
         let (user, workspace) = (actor.user, actor.named_workspace());
         let keyed = key.map(|key| {
-            // Whoever may less than before is not shown again what was made then. In an account's own workspace nobody takes anything
-            // away, and the key is the account's, with whichever credential may make API tokens and is not held by many. No path has a
-            // line break in it.
-            let place = match actor.may_handle_tokens() {
-                Ok(()) if workspace == user.into() && actor.role().includes(Role::Builder) => String::new(),
-                Ok(()) => format!("{workspace} {}\n", actor.role()),
-                Err(_) => format!("{workspace} {} {:?}\n", actor.role(), actor.token()),
+            // No path has a line break in it.
+            let hash = sha256(&[format!("{workspace}\n{path}\n").as_bytes(), content].concat());
+            let (token, role) = (actor.token(), actor.role());
+            // A builder may make whatever is not restricted further. What a token made, no other one is told of.
+            let audience = AnswerAudience {
+                token: token.map_or(Uuid::nil(), |token| *token.as_uuid()),
+                least: role.at_most(Role::Builder),
             };
-            let hash = sha256(&[place.as_bytes(), path.as_bytes(), b"\n", content].concat());
-            RequestFingerprint { user, key, hash }
+            let is_limited = actor.may_handle_tokens().is_err();
+            let was_possible = workspace == user.into() && role.includes(Role::Builder) && !is_limited;
+            let former_hash = was_possible.then(|| sha256(&[path.as_bytes(), b"\n", content].concat()));
+            RequestFingerprint { user, key, hash, former_hash, token, is_limited, role, audience }
         });
         Self { workspace, keyed }
+    }
+
+    /// The same, of which nobody is told again whose role does not include this one.
+    #[must_use]
+    pub(super) fn for_role(mut self, role: Role) -> Self {
+        if let Some(keyed) = &mut self.keyed
+            && role.includes(keyed.audience.least)
+        {
+            keyed.audience.least = role;
+        }
+        self
+    }
+
+    /// The same, of which no API token is told again.
+    #[must_use]
+    pub(super) fn for_sign_ins(mut self) -> Self {
+        if let Some(keyed) = &mut self.keyed {
+            keyed.audience.token = Uuid::max();
+        }
+        self
     }
 }
 
@@ -133,21 +174,34 @@ impl RequestFingerprint {
         idempotency_row(self.user, &self.key)
     }
 
-    /// Encrypts an answer together with the hash of what was asked, which could tell a password that was in it.
+    /// Encrypts an answer together with whom it is for, and with the hash of what was asked, which could tell a password that was in it.
     fn seal(&self, keyring: &Keyring, answer: &[u8]) -> Result<Vec<u8>, ApiError> {
-        Ok(keyring
-            .encrypt(CiphertextLocation::idempotent_answer(&self.row()), &[&self.hash, answer].concat())?)
+        let AnswerAudience { token, least } = self.audience;
+        let kept = [self.hash.as_slice(), token.as_bytes(), &[least.rank()], answer].concat();
+        Ok(keyring.encrypt(CiphertextLocation::idempotent_answer(&self.row()), &kept)?)
     }
 
-    /// The answer, if it was given to this request.
+    /// The answer, if it was given to this request, and is for whoever asks.
     fn open(&self, keyring: &Keyring, sealed: &[u8]) -> Result<Vec<u8>, ApiError> {
-        let mut hash = keyring.decrypt(CiphertextLocation::idempotent_answer(&self.row()), sealed)?;
-        let answer = hash.split_off(HASH.min(hash.len()));
-        if hash == self.hash {
+        let mut head = keyring.decrypt(CiphertextLocation::idempotent_answer(&self.row()), sealed)?;
+        if self.former_hash.is_some_and(|former| head.starts_with(&former)) {
+            return Ok(head.split_off(HASH));
+        }
+        let answer = head.split_off(HEAD.min(head.len()));
+        if self.is_told(&head) {
             return Ok(answer);
         }
         let message =
             "This Idempotency-Key was used for another request within the last 24 hours. Use a new one.";
         Err(ApiError::new(ApiErrorKind::Conflict, "idempotency_key_reused", message))
+    }
+
+    /// Whether an answer with this head was given to this request, and is for whoever asks.
+    fn is_told(&self, head: &[u8]) -> bool {
+        let Some((hash, [token @ .., least])) = head.split_at_checked(HASH) else { return false };
+        let is_for_credential = self.token.is_none_or(|own| {
+            token == own.as_uuid().as_bytes() || !self.is_limited && token == Uuid::nil().as_bytes()
+        });
+        hash == self.hash && is_for_credential && self.role.rank() >= *least
     }
 }

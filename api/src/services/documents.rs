@@ -108,6 +108,10 @@ pub(crate) struct NewDocument {
     pub(crate) collection_ids: Option<GivenIds<CollectionId>>,
 }
 
+/// Texts of so many bytes are refused for want of room before they take a turn to write: whoever has no room sends the largest ones the
+/// most often.
+const LARGE_TEXT: u64 = 64 << 10;
+
 /// A document with the text that came with it.
 pub(crate) struct FullDocument {
     pub(crate) details: DocumentDetails,
@@ -201,6 +205,12 @@ impl DocumentService {
         let id = DocumentId::generate();
         let authorization = new.authorization.as_ref();
         let authorization_sealed = authorization.map(|given| self.seal(id, given)).transpose()?;
+        let bytes = new.content.as_ref().map_or(0, String::len) as u64;
+        if bytes >= LARGE_TEXT
+            && let Some(allowed) = allowed_bytes(&self.settings, actor)
+        {
+            db::storage::expect_room(&self.db, workspace, bytes, allowed).await??;
+        }
         let mut tx = self.db.begin().await?;
         let collections = TargetCollections::lock(&mut tx, workspace, new.collection_ids).await?;
         let (splitter, metadata) = collections.fill_in(new.splitter, new.metadata)?;
@@ -217,7 +227,6 @@ impl DocumentService {
             pages: PageRange { from: new.from_page, to: new.to_page },
             authorization_sealed: authorization_sealed.as_deref(),
         };
-        let bytes = new.content.as_ref().map_or(0, String::len) as u64;
         check_quota(&self.settings, &mut tx, actor, workspace, bytes).await?;
         db::documents::insert(&mut tx, &row, self.clock.now()).await?;
         if row.authorization_sealed.is_some() {

@@ -221,7 +221,8 @@ impl TokenService {
         db::api_tokens::insert(&mut tx, &token, &sha256(value.expose_secret().as_bytes())).await?;
         self.audit.note(&mut tx, actor, AuditAction::TokenCreated, "api_token", id).await?;
         let made = RevealedToken { token, value: Some(value), maker: maker.clone() };
-        let created = self.creations.commit(tx, once, &made, tell).await?;
+        // Whoever may not give this role is not shown the token again either.
+        let created = self.creations.commit(tx, once.for_role(role), &made, tell).await?;
         if let Some(Json(origins)) = &made.token.origins {
             self.pages.add(origins);
         }

@@ -138,7 +138,7 @@ impl WorkspaceService {
         let actor = actor.clone().within(workspace.id, Role::Owner);
         self.audit.note(&mut tx, &actor, AuditAction::WorkspaceCreated, "workspace", workspace.id).await?;
         let made = JoinedWorkspace { workspace, role: Role::Owner };
-        self.creations.commit(tx, once, &made, tell).await
+        self.creations.commit(tx, once.for_sign_ins(), &made, tell).await
     }
 
     /// The workspaces that the account is a member of, before an id, newest first. An API token sees its own.

@@ -52,7 +52,8 @@ impl PgWrite {
     /// A transaction whose commit is a promise: its outcome is always found out.
     pub(super) async fn promising(pool: &PgPool) -> Result<Self> {
         Ok(Self {
-            tx: silence::answered(pool.begin()).await?,
+            // Opening a connection takes much room, which every request would carry along otherwise.
+            tx: silence::answered(Box::pin(pool.begin())).await?,
             asks: Some(pool.clone()),
             identity: None,
             active: None,
@@ -61,7 +62,7 @@ impl PgWrite {
 
     /// A transaction whose commit may be lost without harm, and does not wait for the disk.
     pub(super) async fn relaxed(pool: &PgPool) -> Result<Self> {
-        let begun = pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off");
+        let begun = Box::pin(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off"));
         Ok(Self { tx: silence::answered(begun).await?, asks: None, identity: None, active: None })
     }
 

@@ -86,10 +86,11 @@ pub async fn open_read_only(path: &Path) -> Result<Db> {
 }
 
 async fn open(location: &DatabaseLocation, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
-    match (open_once(location, make, timeouts).await, location) {
+    // What opening takes in room would be carried along by whoever has a store opened.
+    match (Box::pin(open_once(location, make, timeouts)).await, location) {
         // After a crash SQLite writes before it reads.
         (Err(DbError::Full(_)), DatabaseLocation::Sqlite(path)) if DiskReserve::beside(path).give_back() => {
-            open_once(location, make, timeouts).await
+            Box::pin(open_once(location, make, timeouts)).await
         }
         (opened, _) => opened,
     }

@@ -22,28 +22,25 @@ pub struct OverQuota {
     pub allowed: u64,
 }
 
+// The workspace is no condition of the last sum: an index has all generations that are being made, which are few, and another one
+// all of the workspace's.
+const USED: &str =
+    "SELECT CAST(COALESCE((SELECT SUM(stored_bytes) FROM documents WHERE workspace_id = $1), 0)
+            + COALESCE((SELECT SUM(stored_bytes) FROM generations
+                        WHERE workspace_id = $1 AND document_id <> $2), 0)
+            - COALESCE((SELECT SUM(CASE WHEN workspace_id = $1 AND document_id <> $2 THEN stored_bytes END)
+                        FROM generations
+                        WHERE state = 'staging' AND NOT EXISTS (
+                            SELECT 1 FROM jobs WHERE jobs.document_id = generations.document_id
+                              AND jobs.claim_id = generations.claim_id AND jobs.state = 'running')), 0)
+         AS BIGINT)";
+
 /// What is stored for a workspace, in bytes, apart from the generations of one document. A generation counts in full from its beginning,
 /// so that several at once do not share the same room, and until its claim is lost: else each attempt of an outage would count besides
 /// those before it.
 async fn used(tx: &mut Tx, workspace: WorkspaceId, without: Option<DocumentId>) -> Result<u64> {
-    // The workspace is no condition of the last sum: an index has all generations that are being made, which are few, and another one
-    // all of the workspace's.
-    let bytes: i64 = on!(tx, |c| {
-        sqlx::query_scalar(
-        "SELECT CAST(COALESCE((SELECT SUM(stored_bytes) FROM documents WHERE workspace_id = $1), 0)
-                   + COALESCE((SELECT SUM(stored_bytes) FROM generations
-                               WHERE workspace_id = $1 AND document_id <> $2), 0)
-                   - COALESCE((SELECT SUM(CASE WHEN workspace_id = $1 AND document_id <> $2 THEN stored_bytes END)
-                               FROM generations
-                               WHERE state = 'staging' AND NOT EXISTS (
-                                   SELECT 1 FROM jobs WHERE jobs.document_id = generations.document_id
-                                     AND jobs.claim_id = generations.claim_id AND jobs.state = 'running')), 0)
-                AS BIGINT)"
-    )
-    .bind(workspace)
-    .bind(without.map_or(Uuid::nil(), |document| *document.as_uuid()))
-    .fetch_one(c)
-    })?;
+    let without = without.map_or(Uuid::nil(), |document| *document.as_uuid());
+    let bytes: i64 = on!(tx, |c| sqlx::query_scalar(USED).bind(workspace).bind(without).fetch_one(c))?;
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
@@ -89,8 +86,26 @@ pub async fn admit(
     let Some(allowed) = allowed else { return Ok(Ok(())) };
     locks::lock_workspace(tx, workspace).await?;
     let used = used(tx, workspace, instead_of).await?;
+    Ok(fit(used, more, allowed))
+}
+
+/// Whether a workspace may store `more` bytes as it is now, told without keeping anybody waiting. Whoever may is asked again by [`admit`].
+///
+/// # Errors
+/// [`OverQuota`] within, when they may not.
+pub async fn expect_room(
+    db: &Db,
+    workspace: WorkspaceId,
+    more: u64,
+    allowed: u64,
+) -> Result<std::result::Result<(), OverQuota>> {
+    let bytes: i64 = on!(db, |c| sqlx::query_scalar(USED).bind(workspace).bind(Uuid::nil()).fetch_one(c))?;
+    Ok(fit(u64::try_from(bytes).unwrap_or(0), more, allowed))
+}
+
+fn fit(used: u64, more: u64, allowed: u64) -> std::result::Result<(), OverQuota> {
     let fits = used.checked_add(more).is_some_and(|total| total <= allowed);
-    Ok(if fits { Ok(()) } else { Err(OverQuota { used, allowed }) })
+    if fits { Ok(()) } else { Err(OverQuota { used, allowed }) }
 }
 
 /// What a workspace holds.

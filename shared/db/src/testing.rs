@@ -111,7 +111,7 @@ impl Drop for Home {
 }
 
 async fn on_server(server: &SecretString, statement: String) {
-    let mut connection = PgConnection::connect(server.expose_secret()).await.unwrap();
+    let mut connection = Box::pin(PgConnection::connect(server.expose_secret())).await.unwrap();
     connection.execute(AssertSqlSafe(statement)).await.unwrap();
     connection.close().await.unwrap();
 }

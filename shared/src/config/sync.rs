@@ -37,4 +37,32 @@ impl SyncSettings {
             items: source.parse("LECTERN_SOURCE_ITEMS", "20000", number(1, 1_000_000))?,
         })
     }
+
+    /// Those of the folders that are not there at this moment, which the disk is asked for. They may be mounted later.
+    pub fn missing_folders(&self) -> Vec<&Path> {
+        self.folders.iter().map(PathBuf::as_path).filter(|folder| !folder.is_dir()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_or_no_folder_is_missing_until_it_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let [there, later, file] = ["there", "later", "file"].map(|name| root.path().join(name));
+        std::fs::create_dir(&there).unwrap();
+        std::fs::write(&file, "text").unwrap();
+        let settings = SyncSettings {
+            folders: vec![there, later.clone(), file.clone()],
+            hidden: Vec::new(),
+            runs: 1,
+            pause: Duration::ZERO,
+            items: 1,
+        };
+        assert_eq!(settings.missing_folders(), [later.as_path(), file.as_path()]);
+        std::fs::create_dir(&later).unwrap();
+        assert_eq!(settings.missing_folders(), [file.as_path()]);
+    }
 }

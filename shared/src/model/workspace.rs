@@ -35,7 +35,8 @@ impl Role {
         self.rank() >= other.rank()
     }
 
-    const fn rank(self) -> u8 {
+    /// Its place among the roles: the higher one may more.
+    pub const fn rank(self) -> u8 {
         match self {
             Self::Asker => 0,
             Self::Editor => 1,

@@ -1,5 +1,5 @@
-//! The child: puts up its walls, reads the document from stdin and writes frames, or the picture of a page, to a private
-//! descriptor.
+//! The child: puts up its walls, reads the document from stdin and writes frames, the picture of a page, or what a source lists, to a
+//! private descriptor.
 //!
 //! A binary that is to be a child asks [`is_child`] before anything else, and calls [`main`]. Everything here is synchronous
 //! and runs before any runtime, setting or log exists in the process.
@@ -7,7 +7,7 @@
 use std::{
     ffi::OsStr,
     fs::File,
-    io::{self, Read, Write},
+    io::{self, BufWriter, Read, Write},
     panic::PanicHookInfo,
     process::ExitCode,
     sync::Arc,
@@ -18,10 +18,11 @@ use serde::de::DeserializeOwned;
 use crate::{
     confine::{self, ResourceLimits},
     draw::{self, SystemFonts},
-    formats,
+    formats, listing,
     protocol::{
-        self, ChildMessage, ChildRequest, DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, PARSE_COMMAND,
-        ParseAbort, ParseError, ParserCrash, WALLS_COMMAND,
+        self, ChildMessage, ChildRequest, DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, LIST_COMMAND,
+        Listing, ListingMessage, ListingRequest, PARSE_COMMAND, ParseAbort, ParseError, ParserCrash,
+        WALLS_COMMAND,
     },
 };
 
@@ -31,7 +32,7 @@ const PRIORITY: i32 = 10;
 /// Whether this process was started as a sandboxed child. If so, the program's `main` returns the code of [`main`] and does
 /// nothing else: no runtime, no settings, no log.
 pub fn is_child() -> bool {
-    [PARSE_COMMAND, DRAW_COMMAND, WALLS_COMMAND].into_iter().any(is_subcommand)
+    [PARSE_COMMAND, DRAW_COMMAND, LIST_COMMAND, WALLS_COMMAND].into_iter().any(is_subcommand)
 }
 
 fn is_subcommand(name: &str) -> bool {
@@ -47,6 +48,8 @@ pub fn main() -> ExitCode {
             confine::try_everything(output)
         } else if is_subcommand(DRAW_COMMAND) {
             draw(output)
+        } else if is_subcommand(LIST_COMMAND) {
+            list(output)
         } else {
             parse(output)
         }
@@ -99,6 +102,28 @@ fn draw(output: File) -> io::Result<()> {
                 .or_else(|_| protocol::encode(&DrawMessage::Failed(DrawError::TooLarge)))
                 .map_err(io::Error::other)?;
             (&output).write_all(&encoded)
+        },
+    )
+}
+
+/// Reads what a source lists behind the walls.
+fn list(output: File) -> io::Result<()> {
+    let _unchanged = rustix::process::setpriority_process(None, PRIORITY);
+    let request: ListingRequest = read_request(&mut io::stdin().lock())?;
+    let bounds = ResourceLimits { memory_bytes: request.memory_bytes, cpu_seconds: request.cpu_seconds };
+    confine::inside(
+        bounds,
+        || (),
+        move |_| {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes)?;
+            let messages = listing::read(&bytes, &request)
+                .map_or_else(|error| vec![ListingMessage::Failed(error)], Listing::into_messages);
+            let mut output = BufWriter::new(output);
+            for message in messages {
+                output.write_all(&protocol::encode(&message).map_err(io::Error::other)?)?;
+            }
+            output.flush()
         },
     )
 }

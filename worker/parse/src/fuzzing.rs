@@ -6,25 +6,31 @@ use std::{
     sync::Arc,
 };
 
+use lectern_shared::file_name;
+use url::Url;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
     charset, draw,
     formats::{self, html},
+    listing,
     protocol::{
-        DrawRequest, ImageFormat, MAX_TITLE, MAX_URL, MarkKind, ParseFrame, ParseOptions, ParsedPart,
-        SourceKind, SourceMetadata, TextMark,
+        self, DrawRequest, FeedEntry, FeedListing, ImageFormat, Listing, ListingCollector, ListingKind,
+        ListingRequest, MAX_LISTED, MAX_TITLE, MAX_URL, MarkKind, PageLinks, ParseFrame, ParseOptions,
+        ParsedPart, SitemapListing, SourceKind, SourceMetadata, TextMark,
     },
 };
 
 /// The most characters that a parser may give here: few enough that a small input which grows is noticed.
 const MAX_CHARS: u64 = 2_000_000;
+/// Where the pages are that are read here.
+const ADDRESS: &str = "https://example.org/a/b?c";
 
 fn options() -> ParseOptions {
     ParseOptions {
         max_pages: 100,
         max_chars: MAX_CHARS,
-        url: Some("https://example.org/a/b?c".to_owned()),
+        url: Some(ADDRESS.to_owned()),
         ..ParseOptions::default()
     }
 }
@@ -82,9 +88,73 @@ pub fn draw(bytes: &[u8]) {
 /// A web page, and the captions that it links to.
 pub fn html(bytes: &[u8]) -> Vec<ParseFrame> {
     let frames = parts(SourceKind::Html, bytes);
-    let base = url::Url::parse("https://example.org/a/b?c").ok();
+    let base = Url::parse(ADDRESS).ok();
     html::tracks(&charset::decode(bytes, None).0, base.as_ref());
     frames
+}
+
+/// Where a web page leads.
+pub fn links(bytes: &[u8]) {
+    let Some(Listing::Links(PageLinks { title, mut links, .. })) = list(ListingKind::Links, bytes) else {
+        unreachable!("every page has links, if none");
+    };
+    assert!(title.is_none_or(|title| !title.trim().is_empty()));
+    let found = links.len();
+    links.sort_unstable();
+    links.dedup();
+    assert_eq!(links.len(), found, "each address is there once");
+}
+
+/// A feed. A panic of the library's, which costs that feed only, is none here: the child catches it.
+pub fn feed(bytes: &[u8]) {
+    let first = list(ListingKind::Feed, bytes);
+    assert_eq!(first, list(ListingKind::Feed, bytes), "it says the same at every reading");
+    let Some(Listing::Feed(FeedListing { entries, .. })) = first else { return };
+    assert!(entries.len() <= MAX_LISTED);
+    for FeedEntry { key, title, link, html, version } in entries {
+        assert!(!key.is_empty(), "an entry can be told from others");
+        assert!(
+            [Some(&key), title.as_ref(), html.as_ref(), Some(&version)]
+                .into_iter()
+                .flatten()
+                .all(|it| is_clean(it))
+        );
+        assert!(link.is_none_or(|link| link.as_str() == key), "{key:?}");
+        let name = title.as_deref().and_then(file_name::in_one_line);
+        assert!(name.is_none_or(|name| (1..=file_name::LONGEST).contains(&name.chars().count())));
+    }
+}
+
+/// A sitemap.
+pub fn sitemap(bytes: &[u8]) {
+    if let Some(Listing::Sitemap(SitemapListing { addresses, .. })) = list(ListingKind::Sitemap, bytes) {
+        assert!(addresses.len() <= MAX_LISTED);
+    }
+}
+
+/// Reads a list as the child does, and takes in what it says as its parent does; none when it is none.
+fn list(kind: ListingKind, bytes: &[u8]) -> Option<Listing> {
+    let request = ListingRequest {
+        kind,
+        url: Url::parse(ADDRESS).ok()?,
+        charset: None,
+        texts: true,
+        max_entries: MAX_LISTED,
+        memory_bytes: 0,
+        cpu_seconds: 0,
+    };
+    let listing = listing::read(bytes, &request).ok()?;
+    let mut collector = ListingCollector::new(request);
+    let mut collected = None;
+    for message in listing.into_messages() {
+        assert!(collected.is_none(), "nothing comes after the last word");
+        assert!(protocol::encode(&message).is_ok(), "it fits into a message");
+        match collector.admit(message) {
+            Ok(listing) => collected = listing,
+            Err(error) => unreachable!("the parent refuses it: {error}"),
+        }
+    }
+    collected
 }
 
 /// CSV and its relatives.

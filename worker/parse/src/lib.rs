@@ -12,5 +12,6 @@ pub mod formats;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod listing;
 mod output;
 pub mod protocol;

@@ -1,12 +1,13 @@
 //! Parsing of strangers' bytes in a child process, so that a hostile file can end only the child.
 //!
-//! The worker's `source` calls [`Sandbox::parse`], and who shows a page [`Sandbox::draw`]. Here children are started, fed and seen out; what runs in them, and the protocol that they
+//! The worker's `source` calls [`Sandbox::parse`], its `sync` [`Sandbox::list`], and who shows a page [`Sandbox::draw`]. Here children are started, fed and seen out; what runs in them, and the protocol that they
 //! speak, is in `lectern-parse`. A panic guard would not be enough: such files abort, overflow the stack, run out of memory or
 //! never end.
 
 pub mod budget;
 mod draw;
 mod error;
+mod list;
 mod stream;
 
 use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
@@ -30,6 +31,7 @@ use tokio::{
 pub use self::{
     draw::{DrawFailure, DrawOrder},
     error::SandboxError,
+    list::{ListFailure, ListOrder},
     stream::FrameStream,
 };
 use crate::budget::CpuBudget;

@@ -1,6 +1,12 @@
 //! The objects of a bucket. Every request goes through egress: the store's address is a user's.
 
-use std::{error::Error as _, time::Duration};
+use std::{
+    collections::HashSet,
+    error::Error as _,
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -20,6 +26,7 @@ use object_store::{
     },
     path::Path,
 };
+use parking_lot::Mutex;
 use url::Url;
 
 use super::{
@@ -33,8 +40,15 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// How often a request is made again, and for how long.
 const RETRIES: usize = 2;
 const RETRIED_FOR: Duration = Duration::from_secs(30);
-/// Bytes of one answer that is a list.
-const LIST_BYTES: u64 = 16 << 20;
+/// Bytes of one answer that is a list: it names a thousand keys of at most 1,024 bytes.
+const LIST_BYTES: u64 = 4 << 20;
+/// Tags in it, of which an object has some twenty: the library keeps those that it does not know until it has read all.
+const LIST_TAGS: usize = 50_000;
+/// Objects that a run looks at: so many, and so many for each document that the source may have.
+const OBJECTS: u64 = 100_000;
+const OBJECTS_PER_DOCUMENT: u64 = 20;
+/// Objects that a page of a list has on an average, at least; stores send a thousand.
+const OBJECTS_PER_PAGE: u64 = 100;
 
 /// Reads a bucket.
 pub(super) async fn read(
@@ -42,13 +56,21 @@ pub(super) async fn read(
     config: &BucketConfig,
     recorder: &mut RunRecorder<'_>,
 ) -> Result<Enumeration, RunFailure> {
-    let store = open(context, config)?;
+    let most = most_objects(config.max_documents.min(context.runtime.settings.sync.items));
+    let store = open(context, config, most / OBJECTS_PER_PAGE)?;
     let prefix = config.prefix.trim_matches('/');
     let prefix = Path::parse(prefix).map_err(|_| RunFailure::stop("The prefix cannot be part of a key"))?;
     let mut objects = store.list(Some(&prefix));
     let mut is_complete = true;
+    let mut looked_at = 0;
     while let Some(object) = objects.next().await {
         let object = object.map_err(|error| RunFailure::stop(words(&error)))?;
+        looked_at += 1;
+        if looked_at > most {
+            return Err(RunFailure::stop(format!(
+                "The bucket has more than the {most} objects that a run looks at; a longer prefix makes them fewer"
+            )));
+        }
         let key = object.location.as_ref();
         let path = key.strip_prefix(prefix.as_ref()).unwrap_or(key).trim_start_matches('/');
         // Folders are written as empty objects.
@@ -65,6 +87,11 @@ pub(super) async fn read(
         unseen: is_complete.then_some("The bucket does not have it any more."),
         validators: None,
     })
+}
+
+/// Objects that a run looks at for so many documents.
+fn most_objects(documents: u32) -> u64 {
+    u64::from(documents) * OBJECTS_PER_DOCUMENT + OBJECTS
 }
 
 async fn look_at(
@@ -115,14 +142,18 @@ async fn look_at(
     recorder.found(known, item).await
 }
 
-fn open(context: &SyncContext<'_>, config: &BucketConfig) -> Result<AmazonS3, RunFailure> {
+fn open(context: &SyncContext<'_>, config: &BucketConfig, most_pages: u64) -> Result<AmazonS3, RunFailure> {
     let limits = &context.runtime.settings.limits;
     let limits = RequestLimits {
-        max_bytes: limits.source_bytes.max(LIST_BYTES),
+        max_bytes: limits.source_bytes,
         total_timeout: limits.fetch_timeout,
         idle_timeout: SILENCE,
     };
-    let connector = EgressConnector(EgressService { egress: context.runtime.egress.clone(), limits });
+    let connector = EgressConnector(EgressService {
+        egress: context.runtime.egress.clone(),
+        limits,
+        pages: Arc::new(ListPages::new(most_pages)),
+    });
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(&config.bucket)
         .with_region(&config.region)
@@ -161,11 +192,66 @@ fn words(error: &Error) -> String {
                 if let Some(error) = error.downcast_ref::<EgressError>() {
                     return format!("The store could not be asked: {error}.");
                 }
+                if let Some(failure) = error.downcast_ref::<ListFailure>() {
+                    return failure.to_string();
+                }
                 cause = error.source();
             }
             "The store does not answer as one should.".to_owned()
         }
     }
+}
+
+/// Why a list is not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum ListFailure {
+    #[error("A page of the store's list has more than {} tags.", LIST_TAGS)]
+    Tags,
+    #[error("The store's list leads back to a page that was read already.")]
+    Circle,
+    #[error("The store's list has more than {0} pages; a longer prefix makes them fewer.")]
+    Pages(u64),
+}
+
+/// The pages of the list that a run reads.
+#[derive(Debug)]
+struct ListPages {
+    most: u64,
+    /// Of the tokens that they were asked for with; they may be long.
+    hashes: Mutex<HashSet<u64>>,
+    hasher: RandomState,
+}
+
+impl ListPages {
+    fn new(most: u64) -> Self {
+        Self { most, hashes: Mutex::default(), hasher: RandomState::new() }
+    }
+
+    /// Takes note of a page; an error when it may not be read.
+    fn admit(&self, token: &str, page: &[u8]) -> Result<(), ListFailure> {
+        if page.split(|byte| *byte == b'<').skip(1).count() > LIST_TAGS {
+            return Err(ListFailure::Tags);
+        }
+        let mut hashes = self.hashes.lock();
+        if !hashes.insert(self.hasher.hash_one(token)) {
+            return Err(ListFailure::Circle);
+        }
+        if hashes.len() as u64 > self.most { Err(ListFailure::Pages(self.most)) } else { Ok(()) }
+    }
+}
+
+/// With which token an address asks for a page of a list, an empty one for the first; none when it asks for something else.
+fn page_token(url: &Url) -> Option<String> {
+    let value =
+        |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+    value("list-type")?;
+    Some(value("continuation-token").unwrap_or_default())
+}
+
+/// What an answer may take.
+fn limits_of(most: RequestLimits, is_list: bool) -> RequestLimits {
+    // A list is read into memory, an object is not.
+    if is_list { RequestLimits { max_bytes: LIST_BYTES, ..most } } else { most }
 }
 
 /// Makes the library's clients in our way.
@@ -183,6 +269,7 @@ impl HttpConnector for EgressConnector {
 struct EgressService {
     egress: Egress,
     limits: RequestLimits,
+    pages: Arc<ListPages>,
 }
 
 #[async_trait]
@@ -191,26 +278,36 @@ impl HttpService for EgressService {
         let (parts, body) = request.into_parts();
         let unreadable = |error| HttpError::new(HttpErrorKind::Unknown, error);
         let url = Url::parse(&parts.uri.to_string()).map_err(unreadable)?;
+        let token = page_token(&url);
+        let limits = limits_of(self.limits, token.is_some());
         let request = EgressRequest {
             headers: parts.headers,
             body: body.as_bytes().cloned(),
             // A signature is good for one address.
             follow_redirects: false,
-            ..EgressRequest::new(parts.method, url, self.limits)
+            ..EgressRequest::new(parts.method, url, limits)
         };
         let response = self.egress.send(request).await.map_err(failed)?;
         let mut answer = hyper::Response::builder().status(response.status);
         if let Some(headers) = answer.headers_mut() {
             *headers = response.headers.clone();
         }
-        let pieces = stream::try_unfold(response, |mut response| async {
-            let piece = response.chunk().await.map_err(failed)?;
-            Ok(piece.map(|piece| (piece, response)))
-        });
-        let body = StreamBody::new(pieces.map_ok(Frame::data));
-        answer
-            .body(HttpResponseBody::new(body))
-            .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))
+        let body = match token.filter(|_| (200..300).contains(&response.status)) {
+            Some(token) => {
+                let page = response.bytes().await.map_err(failed)?;
+                let refused = |failure| HttpError::new(HttpErrorKind::Unknown, failure);
+                self.pages.admit(&token, &page).map_err(refused)?;
+                HttpResponseBody::from(page)
+            }
+            None => {
+                let pieces = stream::try_unfold(response, |mut response| async {
+                    let piece = response.chunk().await.map_err(failed)?;
+                    Ok(piece.map(|piece| (piece, response)))
+                });
+                HttpResponseBody::new(StreamBody::new(pieces.map_ok(Frame::data)))
+            }
+        };
+        answer.body(body).map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))
     }
 }
 
@@ -221,4 +318,47 @@ fn failed(error: EgressError) -> HttpError {
         _ => HttpErrorKind::Unknown,
     };
     HttpError::new(kind, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(query: &str) -> Url {
+        Url::parse(&format!("https://b.example/{query}")).unwrap()
+    }
+
+    #[test]
+    fn a_list_takes_less_than_an_object() {
+        for (query, token) in [
+            ("?list-type=2&prefix=a%2F", Some("")),
+            ("?continuation-token=a%2Bb%3D&list-type=2", Some("a+b=")),
+            ("list-type=2", None),
+            ("a.txt?versionId=1", None),
+        ] {
+            assert_eq!(page_token(&address(query)).as_deref(), token, "{query}");
+        }
+        let second = Duration::from_secs(1);
+        let most = RequestLimits { max_bytes: 100 << 20, total_timeout: second, idle_timeout: second };
+        assert_eq!(limits_of(most, true).max_bytes, LIST_BYTES);
+        assert_eq!(limits_of(most, false), most);
+    }
+
+    #[test]
+    fn lists_have_few_tags_and_lead_on() {
+        let pages = ListPages::new(2);
+        assert_eq!(pages.admit("", &b"<a/>".repeat(LIST_TAGS + 1)), Err(ListFailure::Tags));
+        assert_eq!(pages.admit("", &b"<a/>".repeat(LIST_TAGS)), Ok(()));
+        assert_eq!(pages.admit("x", b"<a/>"), Ok(()));
+        assert_eq!(pages.admit("x", b"<a/>"), Err(ListFailure::Circle));
+        assert_eq!(pages.admit("y", b"<a/>"), Err(ListFailure::Pages(2)));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_list_is_told() {
+        let error = HttpError::new(HttpErrorKind::Unknown, ListFailure::Circle);
+        let error = Error::Generic { store: "S3", source: Box::new(error) };
+        assert_eq!(words(&error), ListFailure::Circle.to_string());
+        assert_eq!(most_objects(10_000), 300_000);
+    }
 }

@@ -3,39 +3,24 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use feed_rs::model::{Entry, Text};
 use futures::stream;
-use lectern_shared::{
-    model::sync::{FeedConfig, SyncItem},
-    secrets::{hex, sha256},
-};
-use quick_xml::{Reader, escape::escape, events::Event};
-use serde_json::json;
+use lectern_parse::protocol::{FeedEntry, FeedListing, Listing, ListingKind, MAX_LISTED};
+use lectern_sandbox::ListOrder;
+use lectern_shared::model::sync::{FeedConfig, SyncItem};
 use url::Url;
 
 use super::{
     item::{FoundItem, ItemValidators, StagedFile, StagingFailure},
-    pages::{FetchedPage, KnownPage, PageAnswer, PageClient, SmallFile, without_fragment},
+    listing,
+    pages::{FetchedPage, KnownPage, PageAnswer, PageClient, SmallFile},
     record::{ItemState, RunRecorder, document_name},
     run::{Enumeration, RunFailure, SyncContext},
 };
 
 /// The most bytes of a feed.
 const FEED_BYTES: u64 = 32 << 20;
-/// Elements that may stand within each other in one: what reads it may recurse.
-const MAX_DEPTH: usize = 64;
 /// Redirects that are followed to the page of an entry.
 const REDIRECTS: usize = 5;
-
-/// An entry, as far as it matters.
-struct FeedEntry {
-    key: String,
-    title: Option<String>,
-    link: Option<Url>,
-    html: String,
-    /// It changes with what the feed says of the entry.
-    version: String,
-}
 
 /// Reads a feed.
 pub(super) async fn read(
@@ -59,11 +44,22 @@ pub(super) async fn read(
         SmallFile::Missing => return Err(RunFailure::stop("There is no feed at this address")),
         SmallFile::Read { bytes, etag, last_modified } => (bytes, (etag, last_modified)),
     };
-    let entries = tokio::task::spawn_blocking(move || entries(&bytes, &url)).await;
-    let entries = entries.ok().flatten().ok_or_else(|| {
-        RunFailure::stop("What is at this address is no feed that can be read: RSS, Atom or JSON Feed")
-    })?;
-    let (mut is_complete, mut seen) = (true, HashSet::new());
+    let order = ListOrder {
+        kind: ListingKind::Feed,
+        url,
+        charset: None,
+        texts: !config.full_pages,
+        max_entries: MAX_LISTED,
+    };
+    let Some(Listing::Feed(FeedListing { entries, mut is_complete })) =
+        listing::read(context.sandbox, order, &bytes).await?
+    else {
+        return Err(RunFailure::stop(
+            "What is at this address is no feed that can be read: RSS, Atom or JSON Feed",
+        ));
+    };
+    drop(bytes);
+    let mut seen = HashSet::new();
     for entry in entries {
         if !recorder.has_room() {
             is_complete = false;
@@ -89,34 +85,44 @@ async fn look_at(
     {
         return recorder.unchanged(current).await;
     }
-    match entry.link.clone().filter(|_| config.full_pages) {
-        Some(link) => found_page(client, recorder, &entry, link, known).await,
-        None => {
-            let pieces = stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from(entry.html.clone()))]);
+    let FeedEntry { key, title, link, html, version } = entry;
+    let named = NamedEntry { name: document_name(title.as_deref(), &key), key, version };
+    match (link, html) {
+        (Some(link), _) if config.full_pages => found_page(client, recorder, named, link, known).await,
+        (link, html) => {
+            let html = html.unwrap_or_default();
+            let pieces = stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from(html))]);
             let staged = StagedFile::of(std::pin::pin!(pieces)).await.map_err(|failure| match failure {
                 StagingFailure::Here(failure) => failure,
                 StagingFailure::Source(never) => match never {},
             })?;
             let item = FoundItem {
-                key: &entry.key,
-                name: document_name(entry.title.as_deref(), &entry.key),
-                url: entry.link.as_ref(),
+                key: &named.key,
+                name: named.name,
+                url: link.as_ref(),
                 file_name: None,
                 content_type: Some("text/html"),
                 charset: Some("utf-8"),
                 staged,
-                validators: ItemValidators { version: Some(&entry.version), ..ItemValidators::default() },
+                validators: ItemValidators { version: Some(&named.version), ..ItemValidators::default() },
             };
             recorder.found(known, item).await
         }
     }
 }
 
+/// An entry, and what its document is called.
+struct NamedEntry {
+    key: String,
+    name: String,
+    version: String,
+}
+
 /// Makes a document of the page that an entry links to.
 async fn found_page(
     client: &mut PageClient<'_>,
     recorder: &mut RunRecorder<'_>,
-    entry: &FeedEntry,
+    entry: NamedEntry,
     link: Url,
     known: Option<SyncItem>,
 ) -> Result<(), RunFailure> {
@@ -127,7 +133,7 @@ async fn found_page(
     let FetchedPage { staged, content_type, charset, file_name, .. } = *page;
     let item = FoundItem {
         key: &entry.key,
-        name: document_name(entry.title.as_deref(), &entry.key),
+        name: entry.name,
         url: Some(&link),
         file_name,
         content_type: content_type.as_deref(),
@@ -168,106 +174,4 @@ async fn fetched(
         }
     }
     Ok(Err(format!("It redirects more than {REDIRECTS} times.")))
-}
-
-/// The entries of a feed; none when it is none.
-fn entries(bytes: &[u8], url: &Url) -> Option<Vec<FeedEntry>> {
-    if !is_shallow(bytes) {
-        return None;
-    }
-    let parser = feed_rs::parser::Builder::new().base_uri(Some(url)).build();
-    let feed = parser.parse(bytes).ok()?;
-    Some(feed.entries.into_iter().map(|entry| read_entry(entry, url)).collect())
-}
-
-fn read_entry(entry: Entry, url: &Url) -> FeedEntry {
-    let of = |text: Option<Text>| text.map(|text| text.content);
-    let link = entry.links.iter().find(|link| link.rel.as_deref().is_none_or(|rel| rel == "alternate"));
-    let link = link.or(entry.links.first()).and_then(|link| url.join(&link.href).ok());
-    let link = link.filter(|link| matches!(link.scheme(), "http" | "https")).map(without_fragment);
-    let title = of(entry.title);
-    let content = entry.content.and_then(|content| {
-        let is_text = content.content_type.essence().to_string() == "text/plain";
-        content.body.map(|body| if is_text { escape(body).into_owned() } else { body })
-    });
-    let body = content.or_else(|| of(entry.summary)).unwrap_or_default();
-    let name = escape(title.as_deref().unwrap_or_default()).into_owned();
-    let html = format!(
-        "<!DOCTYPE html><html><head><meta charset=\"utf-8\"><title>{name}</title></head>\n<body><article><h1>{name}</h1>\n{body}\n\
-         </article></body></html>"
-    );
-    let version = json!([link, html, entry.updated.map(|at| at.timestamp())]).to_string();
-    FeedEntry {
-        key: link.as_ref().map_or(entry.id, Url::to_string),
-        title,
-        link,
-        html,
-        version: hex(&sha256(version.as_bytes())),
-    }
-}
-
-/// Whether no more elements stand within each other than may. What is no XML is not judged here.
-fn is_shallow(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(bytes);
-    let mut reader = Reader::from_str(&text);
-    reader.config_mut().check_end_names = false;
-    let mut depth = 0_usize;
-    loop {
-        match reader.read_event() {
-            Ok(Event::Start(_)) => depth += 1,
-            Ok(Event::End(_)) => depth = depth.saturating_sub(1),
-            Ok(Event::Eof) | Err(_) => return true,
-            Ok(_) => {}
-        }
-        if depth > MAX_DEPTH {
-            return false;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(feed: &str) -> Option<Vec<FeedEntry>> {
-        entries(feed.as_bytes(), &Url::parse("https://a.example/feed.xml").unwrap())
-    }
-
-    #[test]
-    fn feeds_of_all_kinds_are_read() {
-        let rss = "<rss version='2.0'><channel><title>News</title><item><title>One &amp; two</title><link>/one#top</link>
-            <description>&lt;p&gt;The first.&lt;/p&gt;</description><guid>1</guid></item></channel></rss>";
-        let atom = "<feed xmlns='http://www.w3.org/2005/Atom'><id>f</id><title>News</title><updated>2026-01-01T00:00:00Z</updated>
-            <entry><id>1</id><title>One &amp; two</title><updated>2026-01-01T00:00:00Z</updated><link href='https://a.example/one'/>
-            <content type='html'>&lt;p&gt;The first.&lt;/p&gt;</content></entry></feed>";
-        let json = r#"{"version": "https://jsonfeed.org/version/1", "title": "News", "items": [
-            {"id": "1", "title": "One & two", "url": "https://a.example/one", "content_html": "<p>The first.</p>"}]}"#;
-        for feed in [rss, atom, json] {
-            let entries = read(feed).expect(feed);
-            let [entry] = entries.as_slice() else { panic!("{feed}") };
-            assert_eq!(entry.key, "https://a.example/one", "{feed}");
-            assert_eq!(entry.title.as_deref(), Some("One & two"), "{feed}");
-            assert!(entry.html.contains("<h1>One &amp; two</h1>\n<p>The first.</p>"), "{}", entry.html);
-        }
-    }
-
-    #[test]
-    fn an_entry_has_another_version_when_it_says_something_else() {
-        let feed = |text: &str| {
-            format!(
-                "<rss version='2.0'><channel><item><link>https://a.example/1</link><description>{text}</description></item></channel></rss>"
-            )
-        };
-        let version = |text| read(&feed(text)).unwrap().remove(0).version;
-        assert_eq!(version("a"), version("a"));
-        assert_ne!(version("a"), version("b"));
-    }
-
-    #[test]
-    fn what_is_no_feed_is_none() {
-        let deep = format!("<rss><channel>{}", "<media:group>".repeat(100_000));
-        for feed in ["", "<html></html>", "{}", "not a feed", "<rss", &deep] {
-            assert!(read(feed).is_none_or(|entries| entries.is_empty()), "{feed:.40}");
-        }
-    }
 }

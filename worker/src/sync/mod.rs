@@ -6,8 +6,10 @@ mod feed;
 mod folder;
 mod hosts;
 mod item;
+mod listing;
 mod pages;
 mod record;
+pub(crate) mod robots;
 mod run;
 mod site;
 mod sitemap;
@@ -25,6 +27,7 @@ use lectern_runtime::{
     Runtime,
     leased::{AFTER_FAILURE, LeasedWork, MOST_ATTEMPTS, lease_end, until_lost},
 };
+use lectern_sandbox::Sandbox;
 use lectern_shared::{
     clock::Timestamp,
     ids::{ClaimId, SourceRunId},
@@ -45,12 +48,13 @@ const SCHEDULED: u32 = 50;
 #[derive(Clone)]
 pub(crate) struct SyncRuns {
     runtime: Runtime,
+    sandbox: Sandbox,
     pacer: HostPacer,
 }
 
 impl SyncRuns {
-    pub(crate) fn new(runtime: Runtime) -> Self {
-        Self { pacer: HostPacer::new(runtime.settings.sync.pause), runtime }
+    pub(crate) fn new(runtime: Runtime, sandbox: Sandbox) -> Self {
+        Self { pacer: HostPacer::new(runtime.settings.sync.pause), runtime, sandbox }
     }
 }
 
@@ -88,7 +92,7 @@ impl LeasedWork for SyncRuns {
     }
 
     async fn work(self, claimed: ClaimedSyncRun, stopping: CancellationToken) {
-        work(self.runtime, self.pacer, stopping, claimed).await;
+        work(self, stopping, claimed).await;
     }
 }
 
@@ -105,11 +109,12 @@ async fn schedule(runtime: &Runtime, due: &DueSource) -> Result<(), DbError> {
 }
 
 /// Works on a run until it ends, is lost, or the process stops.
-async fn work(runtime: Runtime, pacer: HostPacer, soft: CancellationToken, claimed: ClaimedSyncRun) {
+async fn work(runs: SyncRuns, soft: CancellationToken, claimed: ClaimedSyncRun) {
+    let SyncRuns { runtime, sandbox, pacer } = runs;
     let (run, source) = (claimed.run.id, claimed.run.source_id);
     let Some(claim) = claimed.run.claim_id else { return };
     let failed_before = claimed.run.attempts > MOST_ATTEMPTS;
-    let runner = SyncRunner::new(&runtime, &pacer, claimed);
+    let runner = SyncRunner::new(&runtime, &sandbox, &pacer, claimed);
     let done = tokio::select! {
         biased;
         () = soft.cancelled() => Err(RunFailure::Interrupted),

@@ -3,10 +3,8 @@
 use std::{collections::HashMap, time::Duration};
 
 use futures::stream;
-use lectern_parse::{
-    charset,
-    formats::html::{self, PageLinks},
-};
+use lectern_parse::protocol::{Listing, ListingKind, PageLinks};
+use lectern_sandbox::{ListOrder, Sandbox};
 use lectern_shared::{
     egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits},
     format::FileFormat,
@@ -15,22 +13,17 @@ use lectern_shared::{
 use reqwest::header::{
     ACCEPT, CONTENT_DISPOSITION, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION,
 };
-use texting_robots::Robot;
 use url::{Origin, Url};
 
 use super::{
     hosts::HostPacer,
     item::{StagedFile, StagingFailure},
+    listing,
+    robots::{ROBOTS_BYTES, SiteRules},
     run::{RunFailure, SyncContext},
 };
 use crate::source::{authorization_headers, file_name};
 
-/// By what rules for robots call this service.
-const ROBOT: &str = "lectern";
-/// What is read of a robots.txt.
-const ROBOTS_BYTES: usize = 500 << 10;
-/// The longest that a robots.txt may ask to wait between two requests.
-const LONGEST_DELAY: Duration = Duration::from_mins(1);
 /// A server that sends nothing for so long is given up.
 const SILENCE: Duration = Duration::from_secs(20);
 /// How often a page is asked for that its server cannot send now, and the longest pause that it may ask for.
@@ -40,8 +33,11 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const PAUSE: Duration = Duration::from_secs(5);
 /// Bytes of a page beyond which its links are not read.
 const LARGEST_PAGE: u64 = 8 << 20;
-/// Hosts of which the rules are remembered in a run.
+/// Bytes of an address; what has more is none.
+const LONGEST_ADDRESS: usize = 4_096;
+/// Hosts of which the rules are remembered in a run, and bytes of these rules.
 const HOSTS: usize = 100;
+const RULES_BYTES: usize = 16 << 20;
 /// Requests in a row without an answer, after which a run is given up.
 const MOST_UNANSWERED: u32 = 10;
 
@@ -81,23 +77,47 @@ pub(super) struct FetchedPage {
 
 impl FetchedPage {
     /// Where it leads; none when it is no web page.
-    pub(super) async fn links(&mut self, url: &Url) -> Result<Option<PageLinks>, RunFailure> {
+    ///
+    /// # Errors
+    /// [`LinksFailure::Unreadable`] when that cannot be read of this page.
+    pub(super) async fn links(
+        &mut self,
+        url: &Url,
+        sandbox: &Sandbox,
+    ) -> Result<Option<PageLinks>, LinksFailure> {
         let name = url.path_segments().and_then(|mut segments| segments.next_back());
         let (content_type, charset) = (self.content_type.as_deref(), self.charset.as_deref());
         if FileFormat::detect(&self.staged.head, name, content_type, charset) != FileFormat::Html {
             return Ok(None);
         }
-        let raw = if self.staged.bytes > LARGEST_PAGE { Vec::new() } else { self.staged.read().await? };
-        let (charset, url, robots) = (self.charset.clone(), url.clone(), self.robots.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            let mut links = html::page_links(&charset::decode(&raw, charset.as_deref()).0, Some(&url));
-            for directives in &robots {
-                links.apply_directives(directives);
+        let mut links = PageLinks::default();
+        if self.staged.bytes <= LARGEST_PAGE {
+            let raw = self.staged.read().await.map_err(|error| LinksFailure::Run(error.into()))?;
+            let order = ListOrder {
+                kind: ListingKind::Links,
+                url: url.clone(),
+                charset: self.charset.clone(),
+                texts: false,
+                max_entries: 0,
+            };
+            match listing::read(sandbox, order, &raw).await.map_err(LinksFailure::Run)? {
+                Some(Listing::Links(read)) => links = read,
+                _ => return Err(LinksFailure::Unreadable),
             }
-            links
-        });
-        Ok(Some(read.await.map_err(|_| RunFailure::stop("A page could not be read"))?))
+        }
+        for directives in &self.robots {
+            links.apply_directives(directives);
+        }
+        Ok(Some(links))
     }
+}
+
+/// Why it is not known where a page leads.
+pub(super) enum LinksFailure {
+    /// The page needs more to be read than is allowed.
+    Unreadable,
+    /// It is no matter of the page's.
+    Run(RunFailure),
 }
 
 /// By what a page is known.
@@ -105,19 +125,6 @@ impl FetchedPage {
 pub(super) struct KnownPage<'a> {
     pub(super) etag: Option<&'a str>,
     pub(super) last_modified: Option<&'a str>,
-}
-
-/// What a site asks of robots.
-struct SiteRules {
-    /// None where everything is allowed.
-    robot: Option<Robot>,
-}
-
-impl SiteRules {
-    fn delay(&self) -> Duration {
-        let seconds = self.robot.as_ref().and_then(|robot| robot.delay).unwrap_or_default();
-        Duration::try_from_secs_f32(seconds.max(0.0)).unwrap_or(LONGEST_DELAY).min(LONGEST_DELAY)
-    }
 }
 
 /// Asks sites for pages in a run.
@@ -154,15 +161,12 @@ impl<'a> PageClient<'a> {
 
     /// The sitemaps that the site of an address names for robots.
     pub(super) async fn sitemaps(&mut self, url: &Url) -> Result<Vec<Url>, RunFailure> {
-        let rules = self.rules(url).await?;
-        let named = rules.robot.iter().flat_map(|robot| &robot.sitemaps);
-        Ok(named.filter_map(|sitemap| url.join(sitemap.trim()).ok()).collect())
+        Ok(self.rules(url).await?.sitemaps(url))
     }
 
     /// Whether the site of an address lets robots ask for it.
     pub(super) async fn may_ask(&mut self, url: &Url) -> Result<bool, RunFailure> {
-        let rules = self.rules(url).await?;
-        Ok(rules.robot.as_ref().is_none_or(|robot| robot.allowed(url.as_str())))
+        Ok(self.rules(url).await?.allows(url))
     }
 
     /// Asks for a page, unless it is as it is known. Redirects are not followed.
@@ -185,13 +189,10 @@ impl<'a> PageClient<'a> {
                     Err(StagingFailure::Source(error)) => PageAnswer::Failed(sentence(&error)),
                 },
                 304 => PageAnswer::NotModified,
-                301 | 302 | 303 | 307 | 308 => {
-                    let location = response.headers.get(LOCATION).and_then(|to| to.to_str().ok());
-                    PageAnswer::Moved(PageRedirect {
-                        to: location.and_then(|to| url.join(to).ok()).map(without_fragment),
-                        is_permanent: matches!(status, 301 | 308),
-                    })
-                }
+                301 | 302 | 303 | 307 | 308 => PageAnswer::Moved(PageRedirect {
+                    to: location(url, &response.headers),
+                    is_permanent: matches!(status, 301 | 308),
+                }),
                 404 | 410 => PageAnswer::Missing(status),
                 429 | 503 if pause.is_some_and(|pause| pause > LONGEST_PAUSE) => {
                     return Err(RunFailure::stop(
@@ -287,7 +288,8 @@ impl<'a> PageClient<'a> {
         let origin = url.origin();
         if !self.rules.contains_key(&origin) {
             let rules = self.ask_rules(url).await?;
-            if self.rules.len() >= HOSTS {
+            let bytes: usize = self.rules.values().map(SiteRules::bytes).sum();
+            if self.rules.len() >= HOSTS || bytes.saturating_add(rules.bytes()) > RULES_BYTES {
                 self.rules.clear();
             }
             self.rules.insert(origin.clone(), rules);
@@ -320,11 +322,22 @@ impl<'a> PageClient<'a> {
                 )));
             }
             // There are no rules.
-            _ => return Ok(SiteRules { robot: None }),
+            _ => return Ok(SiteRules::none()),
         };
-        let read = tokio::task::spawn_blocking(move || Robot::new(ROBOT, &bytes).ok());
-        Ok(SiteRules { robot: read.await.unwrap_or_default() })
+        let read = tokio::task::spawn_blocking(move || SiteRules::read(&bytes));
+        // Whoever wrote rules does not want everything to be asked for.
+        Ok(read.await.unwrap_or_else(|_| SiteRules::closed()))
     }
+}
+
+/// Where a redirect leads; none when that is no address.
+fn location(url: &Url, headers: &HeaderMap) -> Option<Url> {
+    let to = headers.get(LOCATION)?.to_str().ok()?;
+    if to.len() > LONGEST_ADDRESS {
+        return None;
+    }
+    let to = without_fragment(url.join(to).ok()?);
+    (to.as_str().len() <= LONGEST_ADDRESS).then_some(to)
 }
 
 /// Something that was read into memory.
@@ -369,4 +382,26 @@ fn sentence(error: &EgressError) -> String {
 pub(super) fn without_fragment(mut url: Url) -> Url {
     url.set_fragment(None);
     url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_to_a_long_address_leads_nowhere() {
+        let url = Url::parse("https://a.example/b/c").unwrap();
+        let to = |to: &str| {
+            let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_str(to).unwrap())]);
+            location(&url, &headers)
+        };
+        assert_eq!(to("../d?e#f").map(String::from).as_deref(), Some("https://a.example/d?e"));
+        let begin = "https://a.example/";
+        assert!(to(&"x".repeat(LONGEST_ADDRESS - begin.len() - "b/".len())).is_some());
+        // Written out, it is longer.
+        assert_eq!(to(&"x".repeat(LONGEST_ADDRESS)), None);
+        assert_eq!(to(&"\"".repeat(LONGEST_ADDRESS / 2)), None);
+        assert_eq!(to(&format!("/#{}", "x".repeat(LONGEST_ADDRESS))), None);
+        assert_eq!(location(&url, &HeaderMap::new()), None);
+    }
 }

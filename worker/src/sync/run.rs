@@ -12,6 +12,7 @@ use lectern_db::{
     },
 };
 use lectern_runtime::{Runtime, leased::lease_end};
+use lectern_sandbox::Sandbox;
 use lectern_shared::{
     blobs::BlobError,
     ids::{AuditEventId, DocumentId, UserId},
@@ -100,6 +101,8 @@ pub(super) struct Enumeration {
 /// What a reader of sources works with.
 pub(super) struct SyncContext<'a> {
     pub(super) runtime: &'a Runtime,
+    /// Where lists are read, in the workspace's turns.
+    pub(super) sandbox: &'a Sandbox,
     pub(super) pacer: &'a HostPacer,
     pub(super) source: &'a SyncSource,
     pub(super) secret: &'a SyncSecret,
@@ -108,15 +111,22 @@ pub(super) struct SyncContext<'a> {
 /// Works on a run that was claimed.
 pub(super) struct SyncRunner<'a> {
     runtime: &'a Runtime,
+    sandbox: Sandbox,
     pacer: &'a HostPacer,
     run: SyncRun,
     quotas: WorkspaceQuotas,
 }
 
 impl<'a> SyncRunner<'a> {
-    pub(super) fn new(runtime: &'a Runtime, pacer: &'a HostPacer, claimed: ClaimedSyncRun) -> Self {
+    pub(super) fn new(
+        runtime: &'a Runtime,
+        sandbox: &Sandbox,
+        pacer: &'a HostPacer,
+        claimed: ClaimedSyncRun,
+    ) -> Self {
+        let sandbox = sandbox.for_workspace(claimed.run.workspace_id);
         let quotas = claimed.quotas.map(|quotas| quotas.0).unwrap_or_default();
-        Self { runtime, pacer, run: claimed.run, quotas }
+        Self { runtime, sandbox, pacer, run: claimed.run, quotas }
     }
 
     /// Goes through with it, and returns how it ended.
@@ -128,8 +138,13 @@ impl<'a> SyncRunner<'a> {
             return self.end(SyncRunState::Succeeded, None).await;
         }
         let secret = self.open(&source)?;
-        let context =
-            SyncContext { runtime: self.runtime, pacer: self.pacer, source: &source, secret: &secret };
+        let context = SyncContext {
+            runtime: self.runtime,
+            sandbox: &self.sandbox,
+            pacer: self.pacer,
+            source: &source,
+            secret: &secret,
+        };
         let mut recorder = RunRecorder::new(self.runtime, &self.run, &source, self.quotas);
         let enumeration = match &source.config.0 {
             SyncConfig::Site(site) => Box::pin(site::read(&context, site, &mut recorder)).await?,

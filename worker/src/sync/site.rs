@@ -3,7 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use lectern_db::sync::items;
-use lectern_parse::formats::html::PageLinks;
+use lectern_parse::protocol::{Listing, ListingKind, MAX_LISTED, PageLinks, SitemapListing};
+use lectern_sandbox::{ListOrder, Sandbox};
 use lectern_shared::{
     file_name::extension,
     model::{
@@ -15,16 +16,22 @@ use url::Url;
 
 use super::{
     item::{FoundItem, ItemValidators, is_unreadable},
-    pages::{FetchedPage, KnownPage, PageAnswer, PageClient, PageRedirect, SmallFile, without_fragment},
+    listing,
+    pages::{
+        FetchedPage, KnownPage, LinksFailure, PageAnswer, PageClient, PageRedirect, SmallFile,
+        without_fragment,
+    },
     record::{ItemState, RunRecorder, document_name},
     run::{Enumeration, RunFailure, SyncContext},
-    sitemap::{self, SITEMAP_BYTES, SitemapEntries},
+    sitemap::{self, SITEMAP_BYTES},
 };
 
 /// Sitemaps of one site.
 const SITEMAPS: usize = 500;
 /// Bytes of a page's links that are remembered, so that they are known when the page has not changed.
 const REMEMBERED_LINKS: usize = 16 << 10;
+/// Bytes of the addresses that sitemaps list in all.
+const LISTED_BYTES: usize = 32 << 20;
 /// Addresses that are to be visited, for each document that there may be.
 const FRONTIER: usize = 10;
 /// Pages that are looked up at a time at the end.
@@ -45,6 +52,7 @@ pub(super) async fn read(
     let most = config.max_documents.min(context.runtime.settings.sync.items) as usize;
     let mut reader = SiteReader {
         client,
+        sandbox: context.sandbox,
         config,
         recorder,
         start,
@@ -81,6 +89,7 @@ pub(super) async fn read(
 /// Goes through a site.
 struct SiteReader<'r, 'c, 'a> {
     client: PageClient<'c>,
+    sandbox: &'c Sandbox,
     config: &'r SiteConfig,
     recorder: &'r mut RunRecorder<'a>,
     start: Url,
@@ -241,7 +250,13 @@ impl SiteReader<'_, '_, '_> {
         mut found: FetchedPage,
         known: Option<SyncItem>,
     ) -> Result<(), RunFailure> {
-        let links = found.links(page).await?;
+        let links = match found.links(page, self.sandbox).await {
+            Ok(links) => links,
+            Err(LinksFailure::Unreadable) => {
+                return self.fail(page, "The page takes too much to be read.", known.as_ref()).await;
+            }
+            Err(LinksFailure::Run(failure)) => return Err(failure),
+        };
         let mut remembered = None;
         if let Some(PageLinks { links, is_followed: true, .. }) = links.as_ref().filter(|_| self.follows) {
             let on_site = links.iter().filter(|link| is_same_site(link, &self.start));
@@ -322,7 +337,7 @@ impl SiteReader<'_, '_, '_> {
         if !is_named {
             sitemaps.extend(self.start.join("/sitemap.xml"));
         }
-        let (mut pages, mut read) = (None, HashSet::new());
+        let (mut pages, mut read, mut room) = (None, HashSet::new(), LISTED_BYTES);
         while let Some(address) = sitemaps.pop_front() {
             if !is_same_site(&address, &self.start) || !read.insert(address.clone()) {
                 continue;
@@ -340,24 +355,38 @@ impl SiteReader<'_, '_, '_> {
             let Some(bytes) = sitemap::unpacked(bytes).await else {
                 return Err(RunFailure::stop(format!("The sitemap {address} is too large, or damaged")));
             };
-            let entries = tokio::task::spawn_blocking(move || sitemap::read(&bytes));
-            match entries.await.map_err(|_| RunFailure::stop("A sitemap could not be read"))? {
-                Some(SitemapEntries::Sitemaps(others)) => {
+            let order = ListOrder {
+                kind: ListingKind::Sitemap,
+                url: address,
+                charset: None,
+                texts: false,
+                max_entries: MAX_LISTED,
+            };
+            match listing::read(self.sandbox, order, &bytes).await? {
+                Some(Listing::Sitemap(SitemapListing { is_index: true, addresses, is_complete })) => {
                     let room = SITEMAPS.saturating_sub(read.len() + sitemaps.len());
-                    self.is_complete &= others.len() <= room;
-                    sitemaps.extend(others.iter().take(room).filter_map(|other| address.join(other).ok()));
+                    self.is_complete &= is_complete && addresses.len() <= room;
+                    sitemaps.extend(addresses.into_iter().take(room));
                     pages.get_or_insert_default();
                 }
-                Some(SitemapEntries::Pages(listed)) => {
+                Some(Listing::Sitemap(SitemapListing { addresses, is_complete, .. })) => {
+                    self.is_complete &= is_complete;
                     let pages: &mut Vec<Url> = pages.get_or_insert_default();
-                    pages.extend(listed.iter().filter_map(|page| address.join(page).ok()));
+                    for page in addresses.into_iter().filter(|page| is_same_site(page, &self.start)) {
+                        let Some(left) = room.checked_sub(page.as_str().len()) else {
+                            self.is_complete = false;
+                            return Ok(Some(std::mem::take(pages)));
+                        };
+                        room = left;
+                        pages.push(page);
+                    }
                     if pages.len() > self.most.saturating_mul(FRONTIER) {
                         self.is_complete = false;
                         break;
                     }
                 }
-                None if is_named => self.is_complete = false,
-                None => {}
+                _ if is_named => self.is_complete = false,
+                _ => {}
             }
         }
         if pages.is_none() {

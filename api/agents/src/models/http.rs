@@ -152,7 +152,7 @@ impl HttpModel {
                 answer.reach(AnswerProgress::Data);
                 heard = Instant::now();
                 let told = answer.text.len();
-                if let Err(failure) = self.endpoint.format.read(&event, answer) {
+                if let Err(failure) = self.endpoint.format.take(event, answer).await {
                     return StreamOutcome::Failed(failure);
                 }
                 let delta = &answer.text[told..];

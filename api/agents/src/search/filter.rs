@@ -66,16 +66,39 @@ impl MetadataFilter {
 
 /// A filter whose values are read, ready to be held against any number of documents.
 pub(super) struct PreparedFilter {
-    /// The place of each key that it has a condition on.
-    keys: HashMap<String, usize>,
+    keys: ConditionKeys,
     whole: PreparedPart,
+}
+
+/// The keys that a filter has conditions on.
+struct ConditionKeys {
+    /// The place of each.
+    places: HashMap<String, usize>,
+    /// A bit for each length that they have: most keys of a document are told from them by that, without being hashed.
+    lengths: u64,
+}
+
+impl ConditionKeys {
+    fn new(places: HashMap<String, usize>) -> Self {
+        let lengths = places.keys().fold(0, |lengths, key| lengths | length_bit(key));
+        Self { places, lengths }
+    }
+
+    fn place(&self, key: &str) -> Option<usize> {
+        if self.lengths & length_bit(key) == 0 { None } else { self.places.get(key).copied() }
+    }
+}
+
+/// One bit for each length, the last one for all that are longer.
+fn length_bit(key: &str) -> u64 {
+    1 << key.len().min(63)
 }
 
 impl PreparedFilter {
     pub(super) fn of(filter: &MetadataFilter) -> Self {
-        let mut keys = HashMap::new();
-        let whole = PreparedPart::of(filter, &mut keys);
-        Self { keys, whole }
+        let mut places = HashMap::new();
+        let whole = PreparedPart::of(filter, &mut places);
+        Self { keys: ConditionKeys::new(places), whole }
     }
 
     /// Whether a document with this metadata, an object in JSON, meets it. What this takes is about the number of the document's values
@@ -183,7 +206,7 @@ impl PreparedTest {
 
 /// Reads an object of which only the values are kept that a condition is about.
 struct FilterSeed<'a> {
-    keys: &'a HashMap<String, usize>,
+    keys: &'a ConditionKeys,
 }
 
 impl<'de> DeserializeSeed<'de> for FilterSeed<'_> {
@@ -204,7 +227,7 @@ impl<'de> Visitor<'de> for FilterSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
         let Self { keys } = self;
-        let mut values = vec![None; keys.len()];
+        let mut values = vec![None; keys.places.len()];
         while let Some(place) = object.next_key_seed(ConditionKeySeed { keys })? {
             match place.and_then(|place| values.get_mut(place)) {
                 Some(value) => *value = Some(object.next_value()?),
@@ -219,7 +242,7 @@ impl<'de> Visitor<'de> for FilterSeed<'_> {
 
 /// Reads a key: its place, if a condition is about it.
 struct ConditionKeySeed<'a> {
-    keys: &'a HashMap<String, usize>,
+    keys: &'a ConditionKeys,
 }
 
 impl<'de> DeserializeSeed<'de> for ConditionKeySeed<'_> {
@@ -238,7 +261,7 @@ impl Visitor<'_> for ConditionKeySeed<'_> {
     }
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.keys.get(key).copied())
+        Ok(self.keys.place(key))
     }
 }
 
@@ -269,6 +292,16 @@ mod tests {
 
     fn condition(key: &str, test: MetadataTest) -> MetadataFilter {
         MetadataFilter::Condition(MetadataCondition { key: key.to_owned(), test })
+    }
+
+    #[test]
+    fn a_key_is_found_whatever_its_length() {
+        for length in [0, 1, 62, 63, 64, 65, 500] {
+            let key = |letter: &str| letter.repeat(length);
+            let metadata = json!({key("x"): 1, key("y"): 2});
+            assert!(meets(&metadata, &json!({key("x"): if length == 0 { 2 } else { 1 }})), "{length}");
+            assert!(!meets(&metadata, &json!({format!("{}z", key("x")): 1})), "{length}");
+        }
     }
 
     #[test]

@@ -6,6 +6,12 @@ use quick_xml::escape::resolve_html5_entity;
 pub(super) const MOST: usize = 64 * 1024;
 /// How far before the limit a line or word may end for the cut to be made there, as a part of the limit.
 const REACH: usize = 8;
+/// Most bytes that are looked at for each character of a line.
+const LOOKED_AT: usize = 16;
+/// Most bytes of HTML that are looked at: a few times what is shown of the longest.
+const HTML: usize = 16 * 1024;
+/// Longest tag, in bytes.
+const TAG: usize = 4 * 1024;
 /// Longest name of a character reference, in bytes.
 const LONGEST_ENTITY: usize = 32;
 
@@ -73,11 +79,13 @@ pub(super) fn cut(mut text: String, most: usize) -> String {
     format!("{text}\n[The rest was left out: this is the beginning, {end} of {whole} bytes.]")
 }
 
-/// The first `most` characters of `text`, in one line, with an ellipsis when there were more.
+/// The first `most` characters of `text`, in one line, with an ellipsis when there were more. It is not searched for
+/// words without end.
 pub(super) fn line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut count = 0;
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+    let seen = &text[..text.floor_char_boundary(LOOKED_AT * (most + 1))];
+    for word in seen.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
         if !line.is_empty() {
             line.push(' ');
             count += 1;
@@ -91,11 +99,15 @@ pub(super) fn line(text: &str, most: usize) -> String {
             count += 1;
         }
     }
+    if seen.len() < text.len() && !line.is_empty() {
+        line.push('…');
+    }
     line
 }
 
-/// Text without the tags and character references of HTML.
+/// Text without the tags and character references of HTML. Of very much HTML it is the beginning.
 pub(super) fn plain(html: &str) -> String {
+    let html = &html[..html.floor_char_boundary(HTML)];
     let mut out = String::with_capacity(html.len());
     let mut rest = html;
     while let Some(at) = rest.find(['<', '&']) {
@@ -131,10 +143,12 @@ fn inline(rest: &str) -> bool {
 /// How many bytes the tag at the beginning has; 0 when it is none.
 fn tag(rest: &str) -> usize {
     let name = element(rest).to_ascii_lowercase();
-    let Some(end) = rest.find('>') else { return 0 };
     let after = rest.as_bytes().get(1 + usize::from(rest[1..].starts_with('/')) + name.len());
     let ends = after.is_some_and(|byte| matches!(byte, b'>' | b'/') || byte.is_ascii_whitespace());
-    if ends && ELEMENTS.contains(&name.as_str()) { end + 1 } else { 0 }
+    if !ends || !ELEMENTS.contains(&name.as_str()) {
+        return 0;
+    }
+    rest[..rest.floor_char_boundary(TAG)].find('>').map_or(0, |end| end + 1)
 }
 
 /// Writes the character that the reference at the beginning stands for, and says how many bytes it has; 0 when it is none.
@@ -192,6 +206,23 @@ mod tests {
         ] {
             assert_eq!(plain(html), text, "{html}");
         }
+    }
+
+    #[test]
+    fn html_is_looked_at_only_so_far() {
+        assert_eq!(plain(&"é".repeat(HTML)).len(), HTML);
+        let tag = |length: usize| format!("<b{}>bold</b>", " ".repeat(length - 3));
+        assert_eq!(plain(&tag(TAG)), "bold");
+        assert_eq!(plain(&tag(TAG + 1)).len(), TAG + 1 + "bold".len());
+        assert_eq!(plain(&"<a ".repeat(HTML)).len(), HTML);
+    }
+
+    #[test]
+    fn a_line_is_looked_for_only_so_far() {
+        let far = " ".repeat(LOOKED_AT * 11);
+        assert_eq!(line(&format!("{far}a"), 10), "");
+        assert_eq!(line(&format!("a{far}b"), 10), "a…");
+        assert_eq!(line(&format!("a{}b", &far[..LOOKED_AT * 10]), 10), "a b");
     }
 
     #[test]

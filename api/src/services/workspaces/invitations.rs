@@ -126,6 +126,7 @@ impl InvitationService {
         let hash = sha256(token.expose_secret().as_bytes());
         db::workspaces::invitations::insert(&mut tx, &invitation, key.as_deref(), &hash).await?;
         self.audit.note(&mut tx, &actor, AuditAction::MemberInvited, "invitation", invitation.id).await?;
+        let once = once.for_role(Role::Owner);
         self.creations.commit(tx, once, &RevealedInvitation { invitation, token }, tell).await
     }
 

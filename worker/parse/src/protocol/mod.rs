@@ -2,18 +2,20 @@
 //! admits of them.
 //!
 //! Both sides use it, and it uses neither. The child may have been taken over by the document: whatever comes from it is
-//! checked by [`FrameOrder`], frame by frame.
+//! checked by [`FrameOrder`], frame by frame, or by [`ListingCollector`].
 
 mod draw;
 mod error;
 mod frame;
 mod in_base64;
+mod listing;
 mod order;
 mod request;
 
 pub(crate) use self::{
     draw::MAX_BOXES,
     frame::{MAX_TITLE, MAX_URL, announced, decode},
+    listing::{MAX_ENTRY_TEXT, MAX_LINKS, is_page},
     order::{MAX_SECTIONS, MAX_SIDE},
 };
 pub use self::{
@@ -22,6 +24,10 @@ pub use self::{
     frame::{
         ChildMessage, MAX_MESSAGE, MarkKind, MessageDecoder, OutlineEntry, PageSize, ParseFrame, ParsedPart,
         SourceMetadata, TextMark, TextMarkup, WireError, encode,
+    },
+    listing::{
+        FeedEntry, FeedListing, LIST_COMMAND, Listing, ListingCollector, ListingError, ListingKind,
+        ListingMessage, ListingRequest, MAX_LISTED, MAX_LISTED_BYTES, PageLinks, SitemapListing,
     },
     order::FrameOrder,
     request::{ChildRequest, ParseOptions, SourceKind},

@@ -188,7 +188,7 @@ impl FrameOrder {
 }
 
 /// Without the one character that no store takes.
-fn is_clean(text: &str) -> bool {
+pub(super) fn is_clean(text: &str) -> bool {
     !text.contains('\0')
 }
 
@@ -197,7 +197,7 @@ fn is_short(text: &str, most: usize) -> bool {
     text.chars().nth(most).is_none() && is_clean(text)
 }
 
-fn is_title(text: &str) -> bool {
+pub(super) fn is_title(text: &str) -> bool {
     is_short(text, MAX_TITLE)
 }
 

@@ -1,6 +1,8 @@
 //! JSON Schema as Gemini takes it: a small part of OpenAPI's schema objects. One keyword beyond it makes Gemini reject the
 //! whole request, so what it has no word for is left out, and what it wants spelt otherwise is spelt so.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 /// How deep schemas are followed; beneath, anything goes.
@@ -8,6 +10,9 @@ const MAX_DEPTH: usize = 16;
 
 /// Schemas in one tool, references followed; beyond, anything goes.
 const MAX_NODES: usize = 2000;
+
+/// Types that one schema may name; there are seven.
+const MAX_TYPES: usize = 32;
 
 /// Bytes of all texts in one tool, references followed: a text that is referred to counts each time.
 const MAX_BYTES: usize = 256 * 1024;
@@ -74,11 +79,13 @@ impl<'a> SchemaReducer<'a> {
     fn choice(&mut self, choices: &'a [Value], out: &mut Map<String, Value>, depth: usize) -> bool {
         let is_null = |choice: &&Value| choice["type"] == "null";
         let null = choices.iter().any(|choice| is_null(&choice));
-        let mut rest: Vec<Value> = choices
-            .iter()
-            .filter(|choice| !is_null(choice))
-            .map(|choice| self.schema(choice, depth + 1))
-            .collect();
+        let mut rest = Vec::new();
+        for choice in choices.iter().filter(|choice| !is_null(choice)) {
+            if self.nodes >= MAX_NODES {
+                break;
+            }
+            rest.push(self.schema(choice, depth + 1));
+        }
         match (rest.len(), rest.pop()) {
             (1, Some(Value::Object(only))) => {
                 for (name, value) in only {
@@ -130,21 +137,27 @@ impl<'a> SchemaReducer<'a> {
 
     fn object(&mut self, fields: &'a Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
         let mut properties = Map::new();
-        let mut required: Vec<&Value> = Vec::new();
         // Parts of one object that stand apart belong together.
-        let parts: Vec<&'a Value> =
-            fields.get("allOf").and_then(Value::as_array).into_iter().flatten().collect();
+        let room = MAX_NODES.saturating_sub(self.nodes);
+        let parts: Vec<&'a Value> = list(fields, "allOf").take(room).collect();
+        self.nodes += parts.len();
         let parts: Vec<&'a Map<String, Value>> =
             parts.into_iter().filter_map(|part| self.resolved(part).as_object()).collect();
-        for part in std::iter::once(fields).chain(parts) {
-            for (name, property) in part.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let parts = || std::iter::once(fields).chain(parts.iter().copied());
+        for part in parts() {
+            let own = part.get("properties").and_then(Value::as_object).into_iter().flatten();
+            for (name, property) in own.take(MAX_NODES) {
                 if !properties.contains_key(name) && self.affords(name.len()) {
                     properties.insert(name.clone(), self.schema(property, depth + 1));
                 }
             }
-            required.extend(part.get("required").and_then(Value::as_array).into_iter().flatten());
         }
-        required.retain(|name| name.as_str().is_some_and(|name| properties.contains_key(name)));
+        let mut seen = HashSet::new();
+        let required: Vec<&str> = parts()
+            .flat_map(|part| list(part, "required").take(MAX_NODES))
+            .filter_map(Value::as_str)
+            .filter(|name| properties.contains_key(*name) && seen.insert(*name))
+            .collect();
         if !required.is_empty() {
             out.insert("required".to_owned(), json!(required));
         }
@@ -200,11 +213,22 @@ impl<'a> SchemaReducer<'a> {
 fn types(fields: &Map<String, Value>) -> (Vec<&str>, bool) {
     let named: Vec<&str> = match fields.get("type") {
         Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        Some(Value::Array(names)) => names.iter().take(MAX_TYPES).filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
     let known = ["object", "array", "string", "number", "integer", "boolean"];
-    (named.iter().copied().filter(|name| known.contains(name)).collect(), named.contains(&"null"))
+    let mut types: Vec<&str> = Vec::new();
+    for name in named.iter().copied().filter(|name| known.contains(name)) {
+        if !types.contains(&name) {
+            types.push(name);
+        }
+    }
+    (types, named.contains(&"null"))
+}
+
+/// What a list under a keyword has; nothing if there is no list.
+fn list<'a>(fields: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    fields.get(keyword).and_then(Value::as_array).into_iter().flatten()
 }
 
 /// The type of a schema that names none.
@@ -231,7 +255,7 @@ fn plain(name: &str) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::reduced;
+    use super::{MAX_NODES, reduced};
 
     #[test]
     fn what_gemini_has_no_word_for_is_left_out() {
@@ -299,5 +323,40 @@ mod tests {
         });
         let size = reduced(&schema).unwrap().to_string().len();
         assert!(size < 500_000, "{size}");
+    }
+
+    #[test]
+    fn what_is_said_again_is_said_once() {
+        let part = json!({"$ref": "#/$defs/part"});
+        let types = ["string", "integer", "null"];
+        let schema = json!({
+            "type": "object",
+            "allOf": vec![part; 200],
+            "properties": {"b": {"type": types.repeat(5)}},
+            "required": ["b", "b", 1, "gone"],
+            "$defs": {"part": {"properties": {"a": {"type": ["string", "string"]}}, "required": vec!["a"; 200]}},
+        });
+        let expected = json!({
+            "type": "OBJECT",
+            "required": ["b", "a"],
+            "properties": {
+                "a": {"type": "STRING"},
+                "b": {"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}], "nullable": true},
+            },
+        });
+        assert_eq!(reduced(&schema), Some(expected));
+    }
+
+    #[test]
+    fn parts_and_alternatives_count() {
+        let parts: Vec<_> =
+            (0..3 * MAX_NODES).map(|n| json!({"properties": {(n.to_string()): {}}})).collect();
+        let whole = reduced(&json!({"type": "object", "allOf": parts})).unwrap();
+        let count = whole["properties"].as_object().unwrap().len();
+        assert!((1..=MAX_NODES).contains(&count), "{count}");
+        let choice = json!({"anyOf": vec![json!({"type": "string"}); 3 * MAX_NODES]});
+        let whole = reduced(&json!({"type": "object", "properties": {"a": choice}})).unwrap();
+        let count = whole["properties"]["a"]["anyOf"].as_array().unwrap().len();
+        assert!((1..=MAX_NODES).contains(&count), "{count}");
     }
 }

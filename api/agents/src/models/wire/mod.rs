@@ -7,6 +7,9 @@ mod gemini;
 mod gemini_schema;
 mod openai;
 
+use std::sync::LazyLock;
+
+use lectern_shared::compute::ComputePool;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
@@ -20,6 +23,12 @@ use super::{
     settings::{RefusedSettings, RequestSetting},
     sse::ServerSentEvent,
 };
+
+/// From how many bytes an event is parsed off the async threads.
+const LARGE: usize = 32 * 1024;
+
+/// Where that is done, for all models of the process.
+static PARSING: LazyLock<ComputePool> = LazyLock::new(ComputePool::per_core);
 
 /// Where the requests of one model go, and in which format.
 pub(super) struct ModelEndpoint {
@@ -120,7 +129,21 @@ impl WireFormat {
         }
     }
 
-    /// Adds what an event says to the answer.
+    /// Adds what an event says to the answer; a large one is parsed off the async threads.
+    pub(super) async fn take(
+        self,
+        event: ServerSentEvent,
+        answer: &mut PartialAnswer,
+    ) -> Result<(), AttemptFailure> {
+        if event.data.len() < LARGE {
+            return self.read(&event, answer);
+        }
+        let ServerSentEvent { name, data } = event;
+        let frame = PARSING.run(move || serde_json::from_slice::<Value>(&data).ok()).await;
+        self.read_frame(&name, frame.ok().flatten(), answer)
+    }
+
+    /// The same, with all of it done here.
     pub(super) fn read(
         self,
         event: &ServerSentEvent,
@@ -131,16 +154,24 @@ impl WireFormat {
             answer.halt(HaltReason::Ended);
             return Ok(());
         }
-        let frame: Value =
-            serde_json::from_slice(&event.data).map_err(|_| AttemptFailure::new(ChatErrorKind::Garbage))?;
-        if !frame.is_object() {
+        self.read_frame(&event.name, serde_json::from_slice(&event.data).ok(), answer)
+    }
+
+    /// Adds what an event says that was parsed, if it could be.
+    fn read_frame(
+        self,
+        name: &[u8],
+        frame: Option<Value>,
+        answer: &mut PartialAnswer,
+    ) -> Result<(), AttemptFailure> {
+        let Some(frame) = frame.filter(Value::is_object) else {
             return Err(AttemptFailure::new(ChatErrorKind::Garbage));
-        }
+        };
         let error = &frame["error"];
         if !error.is_null() {
             return Err(super::rejection::error_event(error));
         }
-        if event.name == b"error" {
+        if name == b"error" {
             return Err(super::rejection::error_event(&frame));
         }
         match self {
@@ -218,5 +249,27 @@ fn object_schema(parameters: &Value) -> Value {
             Value::Object(schema)
         }
         _ => json!({"type": "object", "properties": {}}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn event(numbers: usize) -> ServerSentEvent {
+        let frame = json!({"choices": [{"delta": {"content": "hi"}}], "more": vec![0; numbers]});
+        ServerSentEvent { name: Vec::new(), data: frame.to_string().into_bytes() }
+    }
+
+    #[tokio::test]
+    async fn events_are_read_whatever_their_size() {
+        let format = WireFormat::OpenAi(OpenAiDialect::OPENAI);
+        let mut answer = PartialAnswer::default();
+        assert!(format.take(event(0), &mut answer).now_or_never().is_some());
+        assert_eq!(answer.text, "hi");
+        assert!(format.take(event(100_000), &mut answer).await.is_ok());
+        assert_eq!(answer.text, "hihi");
     }
 }

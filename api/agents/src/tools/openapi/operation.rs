@@ -1,5 +1,7 @@
 //! The operations of a document: which there are, and how their requests are made.
 
+use std::collections::HashSet;
+
 use reqwest::{Method, header::HeaderName};
 use serde_json::{Map, Value, json};
 
@@ -11,11 +13,13 @@ use super::{
 
 /// Most operations that are offered.
 pub(super) const OPERATIONS: usize = 64;
-/// Most parameters of one.
+/// Most operations that are looked at for that: some cannot be asked for.
+const LOOKED_AT: usize = 4_096;
+/// Most parameters of one, and most of what else it lists.
 const PARAMETERS: usize = 100;
 /// Longest description, in characters.
 const DESCRIPTION: usize = 1_000;
-/// Longest path, in bytes.
+/// Longest path, in bytes, and longest name of anything.
 const PATH: usize = 2_000;
 
 const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
@@ -139,10 +143,12 @@ impl<'a> FoundOperation<'a> {
                 operations.collect::<Vec<_>>()
             })
             .filter(move |found| listed.is_none_or(|listed| listed.iter().any(|one| found.is(one))))
+            .take(LOOKED_AT)
     }
 
     fn id(&self) -> Option<&'a str> {
-        self.operation.get("operationId")?.as_str().map(str::trim).filter(|id| !id.is_empty())
+        let id = self.operation.get("operationId")?.as_str().filter(|id| id.len() <= PATH)?.trim();
+        (!id.is_empty()).then_some(id)
     }
 
     fn is(&self, name: &str) -> bool {
@@ -213,16 +219,18 @@ impl<'a> FoundOperation<'a> {
 
     /// Its parameters and those of its path, of which its own win.
     fn declared(&self, document: &'a OpenApiDocument) -> Vec<&'a Map<String, Value>> {
-        let mut declared: Vec<&Map<String, Value>> = Vec::new();
-        for list in [self.operation, self.item] {
-            for parameter in list.get("parameters").and_then(Value::as_array).into_iter().flatten() {
-                let Some(parameter) = document.follow(parameter).and_then(Value::as_object) else { continue };
-                let same = |other: &&Map<String, Value>| {
-                    ["name", "in"].iter().all(|key| other.get(*key) == parameter.get(*key))
-                };
-                if declared.len() < PARAMETERS && !declared.iter().any(same) {
-                    declared.push(parameter);
-                }
+        let (mut declared, mut known) = (Vec::new(), HashSet::new());
+        let lists = [self.operation, self.item].map(|list| list.get("parameters").and_then(Value::as_array));
+        // Some may be there twice, or lead nowhere; but not most.
+        for parameter in lists.into_iter().flatten().flatten().take(4 * PARAMETERS) {
+            if declared.len() == PARAMETERS {
+                break;
+            }
+            let Some(parameter) = document.follow(parameter).and_then(Value::as_object) else { continue };
+            let text = |key: &str| parameter.get(key).and_then(Value::as_str).unwrap_or_default();
+            let (name, place) = (text("name"), text("in"));
+            if name.len() <= PATH && place.len() <= PATH && known.insert((name, place)) {
+                declared.push(parameter);
             }
         }
         declared
@@ -293,8 +301,8 @@ impl<'a> OperationReader<'a, '_> {
         declared: &[&'a Map<String, Value>],
     ) -> Option<Option<OperationBody>> {
         let consumes = operation.get("consumes").or_else(|| self.document.root().get("consumes"));
-        let consumes: Vec<_> =
-            consumes.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let consumes = consumes.and_then(Value::as_array).into_iter().flatten().take(PARAMETERS);
+        let consumes: Vec<_> = consumes.filter_map(Value::as_str).filter(|kind| kind.len() <= PATH).collect();
         let is_in =
             |place: &'static str| move |one: &&&Map<String, Value>| one.get("in") == Some(&place.into());
         if let Some(body) = declared.iter().find(is_in("body")) {
@@ -342,12 +350,15 @@ impl<'a> OperationReader<'a, '_> {
 
     fn body_of_three(&mut self, body: &'a Value) -> Option<OperationBody> {
         let content = body.get("content")?.as_object()?;
-        let find = |wanted: fn(&str) -> bool| content.iter().find(|(kind, _)| wanted(kind));
+        let find = |wanted: fn(&str) -> bool| {
+            content.iter().take(PARAMETERS).find(|(kind, _)| kind.len() <= PATH && wanted(kind))
+        };
         let ((kind, media), is_form) =
             find(is_json).map(|found| (found, false)).or_else(|| find(is_form).map(|found| (found, true)))?;
         let schema = media.get("schema").map_or_else(|| json!({}), |schema| self.schemas.copy(schema));
         let form = is_form.then(|| {
             let encodings = media.get("encoding").and_then(Value::as_object).into_iter().flatten();
+            let encodings = encodings.take(PARAMETERS).filter(|(name, _)| name.len() <= PATH);
             let styled = encodings.filter_map(|(name, encoding)| {
                 let encoding = encoding.as_object()?;
                 let is_styled = encoding.contains_key("style") || encoding.contains_key("explode");
@@ -459,5 +470,62 @@ impl OpenApiOperation {
             arguments["required"] = needed.into();
         }
         arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(document: &Value) -> OpenApiDocument {
+        OpenApiDocument::read(document.to_string().as_bytes()).ok().unwrap()
+    }
+
+    #[test]
+    fn only_so_many_operations_are_looked_at() {
+        let paths: Map<_, _> = (0..=LOOKED_AT).map(|n| (format!("/{n}"), json!({"get": {}}))).collect();
+        let document = read(&json!({"openapi": "3.0.0", "paths": paths}));
+        assert_eq!(FoundOperation::all(&document, None).count(), LOOKED_AT);
+        let last = [format!("GET /{LOOKED_AT}")];
+        assert_eq!(FoundOperation::all(&document, Some(last.as_slice())).count(), 1);
+    }
+
+    #[test]
+    fn only_so_many_parameters_are_looked_at_and_each_is_taken_once() {
+        let query = |name: &str| json!({"name": name, "in": "query"});
+        for (parameters, kept) in [
+            (vec![query("a"), query("a"), json!({"name": "a", "in": "path"}), query("b")], 3),
+            ((0..4 * PARAMETERS).map(|n| query(&n.to_string())).collect(), PARAMETERS),
+            ([vec![query("a"); 4 * PARAMETERS], vec![query("b")]].concat(), 1),
+            // Neither has a name that is a text.
+            (vec![json!({"name": [1], "in": "query"}), json!({"name": [2], "in": "query"})], 1),
+            (vec![query(&"n".repeat(PATH)), query(&"n".repeat(PATH + 1))], 1),
+        ] {
+            let document =
+                read(&json!({"openapi": "3.0.0", "paths": {"/": {"get": {"parameters": parameters}}}}));
+            let found = FoundOperation::all(&document, None).next().unwrap();
+            assert_eq!(found.declared(&document).len(), kept);
+        }
+    }
+
+    #[test]
+    fn only_so_much_of_what_an_operation_lists_is_kept() {
+        let encoding: Map<_, _> = (0..1_000).map(|n| (format!("f{n}"), json!({"style": "form"}))).collect();
+        let form = json!({"application/x-www-form-urlencoded": {"encoding": encoding}});
+        let mut kinds: Map<_, _> = (0..PARAMETERS).map(|n| (format!("image/{n}"), json!({}))).collect();
+        kinds.insert("application/json".to_owned(), json!({}));
+        let id = "i".repeat(PATH + 1);
+        let document = read(&json!({"openapi": "3.0.0", "paths": {
+            "/form": {"post": {"operationId": id, "requestBody": {"content": form}}},
+            "/kinds": {"post": {"requestBody": {"content": kinds}}},
+        }}));
+        let mut schemas = SchemaCopier::new(&document);
+        let mut all: Vec<_> = FoundOperation::all(&document, None)
+            .map(|found| found.read(&document, &mut schemas, &[]))
+            .collect();
+        assert!(all.pop().unwrap().is_none());
+        let operation = all.pop().unwrap().unwrap();
+        assert_eq!(operation.name, "post /form");
+        assert_eq!(operation.body.unwrap().form.unwrap().len(), PARAMETERS);
     }
 }

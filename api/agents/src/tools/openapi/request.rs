@@ -38,7 +38,7 @@ pub(super) fn build(
         match (parameter.place, value) {
             (ParameterLocation::Path, value) => fill(&mut path, parameter, value)?,
             (_, None) => {}
-            (ParameterLocation::Query, Some(value)) => query.extend(pairs(parameter, value)),
+            (ParameterLocation::Query, Some(value)) => query.extend(pairs(parameter, value)?),
             (ParameterLocation::Header, Some(value)) => {
                 let (Ok(name), Ok(text)) = (
                     HeaderName::from_bytes(parameter.name.trim().as_bytes()),
@@ -58,7 +58,7 @@ pub(super) fn build(
         url.set_query(Some(&query.join("&")));
     }
     if url.as_str().len() > ADDRESS {
-        return Err(ToolError::Arguments("`path` and `query` are too long.".to_owned()));
+        return Err(too_long());
     }
     let mut ask = ServiceRequest::new(operation.method.clone(), url);
     if let Some(body) = &operation.body
@@ -95,14 +95,36 @@ fn wrong(parameter: &OperationParameter, what: &str) -> ToolError {
     ToolError::Arguments(format!("`{}.{}` {what}.", parameter.place.group(), parameter.name))
 }
 
+fn too_long() -> ToolError {
+    ToolError::Arguments("`path` and `query` are too long.".to_owned())
+}
+
+/// The fewest bytes that a value takes in an address: nothing that is encoded gets shorter.
+fn least(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.len().saturating_sub(1) + items.iter().map(least).sum::<usize>(),
+        Value::Object(members) => members.iter().map(|(name, value)| name.len() + least(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
 fn fill(path: &mut String, parameter: &OperationParameter, value: Option<&Value>) -> Result<(), ToolError> {
     let hole = format!("{{{}}}", parameter.name);
     if !path.contains(&hole) {
         return Ok(());
     }
+    if value.is_some_and(|value| least(value) > ADDRESS) {
+        return Err(too_long());
+    }
     let text = value.map(|value| joined(parameter.style, value, component)).unwrap_or_default();
     if text.is_empty() {
         return Err(wrong(parameter, "must not be empty"));
+    }
+    // The same may stand in many places.
+    let holes = path.matches(&hole).count();
+    if path.len() - holes * hole.len() + holes * text.len() > ADDRESS {
+        return Err(too_long());
     }
     *path = path.replace(&hole, &text);
     Ok(())
@@ -144,11 +166,20 @@ fn joined(style: ParameterStyle, value: &Value, encode: impl Fn(&str) -> String)
     words.join(&with)
 }
 
-/// The pairs of a query that a value makes.
-fn pairs(parameter: &OperationParameter, value: &Value) -> Vec<String> {
+/// The pairs of a query that a value makes, unless they are longer than an address may be.
+fn pairs(parameter: &OperationParameter, value: &Value) -> Result<Vec<String>, ToolError> {
     let name = component(&parameter.name);
+    let names = match (parameter.style, value) {
+        (ParameterStyle::Repeated | ParameterStyle::Deep, Value::Array(items)) => items.len(),
+        (ParameterStyle::Deep, Value::Object(members)) => members.len(),
+        (ParameterStyle::Repeated, Value::Object(_)) => 0,
+        _ => 1,
+    };
+    if names.saturating_mul(name.len()).saturating_add(least(value)) > ADDRESS {
+        return Err(too_long());
+    }
     let pair = |value: &Value| format!("{name}={}", component(&word(value)));
-    match (parameter.style, value) {
+    Ok(match (parameter.style, value) {
         (_, Value::Array(items)) if items.is_empty() => Vec::new(),
         (ParameterStyle::Json | ParameterStyle::Joined { .. }, value) => {
             vec![format!("{name}={}", joined(parameter.style, value, component))]
@@ -165,7 +196,7 @@ fn pairs(parameter: &OperationParameter, value: &Value) -> Vec<String> {
             .map(|(member, value)| format!("{name}[{}]={}", component(member), component(&word(value))))
             .collect(),
         (ParameterStyle::Repeated | ParameterStyle::Deep, one) => vec![pair(one)],
-    }
+    })
 }
 
 fn write(body: &OperationBody, value: &Value) -> Result<String, ToolError> {
@@ -193,4 +224,70 @@ fn write(body: &OperationBody, value: &Value) -> Result<String, ToolError> {
         }
     }
     Ok(form.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        super::{document::OpenApiDocument, operation::FoundOperation, schema::SchemaCopier},
+        *,
+    };
+
+    fn read(path: &str, parameters: &Value) -> OpenApiOperation {
+        let document = json!({"openapi": "3.0.0", "paths": {path: {"get": {"parameters": parameters}}}});
+        let document = OpenApiDocument::read(document.to_string().as_bytes()).ok().unwrap();
+        let mut schemas = SchemaCopier::new(&document);
+        let found = FoundOperation::all(&document, None).next().unwrap();
+        found.read(&document, &mut schemas, &[]).unwrap()
+    }
+
+    #[test]
+    fn a_path_is_not_filled_beyond_what_an_address_holds() {
+        let operation = read(&"/{a}".repeat(400), &json!([]));
+        for (value, length) in [
+            (json!("x".repeat(39)), 16_000),
+            (json!("x".repeat(40)), 1_600),
+            (json!(vec![""; 20_000]), 1_600),
+        ] {
+            let mut path = operation.path.clone();
+            let filled = fill(&mut path, &operation.parameters[0], Some(&value));
+            assert_eq!((filled.is_err(), path.len()), (length == 1_600, length));
+            if let Err(error) = filled {
+                assert_eq!(error, too_long());
+            }
+        }
+    }
+
+    #[test]
+    fn a_query_is_not_written_beyond_what_an_address_holds() {
+        let name = "n".repeat(1_000);
+        let operation = read(
+            "/",
+            &json!([
+                {"name": name, "in": "query"},
+                {"name": "flat", "in": "query", "explode": false},
+                {"name": "json", "in": "query", "content": {"application/json": {}}},
+            ]),
+        );
+        let [repeated, flat, as_json] = &operation.parameters[..] else { panic!() };
+        for (parameter, value, pairs_kept) in [
+            (repeated, json!(vec![0; 16]), Some(16)),
+            (repeated, json!(vec![0; 17]), None),
+            (repeated, json!({"a": 1, "b": 2}), Some(2)),
+            (flat, json!(vec!["x"; 8_000]), Some(1)),
+            (flat, json!(vec!["x"; 9_000]), None),
+            (flat, json!(vec![""; 20_000]), None),
+            (flat, json!("x".repeat(ADDRESS)), None),
+            (as_json, json!({"a": ["x".repeat(ADDRESS)]}), None),
+            (as_json, json!({"a": []}), Some(1)),
+        ] {
+            assert_eq!(pairs(parameter, &value).ok().map(|pairs| pairs.len()), pairs_kept);
+        }
+        let deep = read("/", &json!([{"name": name, "in": "query", "style": "deepObject"}]));
+        let members = |count: usize| Value::Object((0..count).map(|n| (n.to_string(), json!(1))).collect());
+        assert_eq!(pairs(&deep.parameters[0], &members(16)).map(|pairs| pairs.len()), Ok(16));
+        assert_eq!(pairs(&deep.parameters[0], &members(17)), Err(too_long()));
+    }
 }

@@ -1,6 +1,8 @@
 //! Schemas for models: references resolved, cycles and depths cut, and only what says how a value has to look. What the
 //! three dialects write differently comes out as JSON Schema.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -89,7 +91,9 @@ impl<'a> SchemaCopier<'a> {
         let mut copy = self.schema(found, depth - 1, trail);
         trail.pop();
         // In 3.1 a reference can say more than what it refers to.
-        if let (Some(description), Value::Object(copy)) = (description(map), &mut copy) {
+        if let (Some(description), Value::Object(copy)) = (description(map), &mut copy)
+            && self.pay(cost(&description, self.left))
+        {
             copy.insert("description".to_owned(), description);
         }
         copy
@@ -104,24 +108,27 @@ impl<'a> SchemaCopier<'a> {
         let mut copy = Map::new();
         for keyword in PLAIN {
             if let Some(value) = map.get(keyword)
-                && self.pay(cost(value, OPERATION))
+                && self.pay(cost(value, self.left))
             {
                 copy.insert(keyword.to_owned(), value.clone());
             }
         }
         if let Some(description) = description(map)
-            && self.pay(cost(&description, OPERATION))
+            && self.pay(cost(&description, self.left))
         {
             copy.insert("description".to_owned(), description);
         }
         same_dialect(map, &mut copy);
-        let mut hidden = Vec::new();
+        let mut hidden = HashSet::new();
         if let Some(properties) = map.get("properties").and_then(Value::as_object) {
             let mut copies = Map::new();
             for (name, schema) in properties {
-                let read_only = self.document.follow(schema).is_some_and(|schema| schema["readOnly"] == true);
-                if read_only || !self.pay(1 + name.len() / BYTES) {
-                    hidden.push(name.as_str());
+                // Looking at one costs something, too. Where nothing is left, nothing will be required either.
+                if !self.pay(1 + name.len() / BYTES) {
+                    break;
+                }
+                if self.document.follow(schema).is_some_and(|schema| schema["readOnly"] == true) {
+                    hidden.insert(name.as_str());
                     continue;
                 }
                 copies.insert(name.clone(), self.schema(schema, depth - 1, trail));
@@ -129,10 +136,16 @@ impl<'a> SchemaCopier<'a> {
             copy.insert("properties".to_owned(), Value::Object(copies));
         }
         if let Some(required) = map.get("required").and_then(Value::as_array) {
-            let names =
-                required.iter().filter(|name| name.as_str().is_some_and(|name| !hidden.contains(&name)));
-            let names: Vec<_> = names.cloned().collect();
-            if !names.is_empty() && self.pay(cost(&Value::Array(names.clone()), OPERATION)) {
+            let mut names = Vec::new();
+            for name in required {
+                if !self.pay(cost(name, self.left)) {
+                    break;
+                }
+                if name.as_str().is_some_and(|name| !hidden.contains(name)) {
+                    names.push(name.clone());
+                }
+            }
+            if !names.is_empty() {
                 copy.insert("required".to_owned(), names.into());
             }
         }
@@ -146,10 +159,15 @@ impl<'a> SchemaCopier<'a> {
             }
         }
         for keyword in ["allOf", "anyOf", "oneOf", "prefixItems"] {
-            if let Some(schemas) = map.get(keyword).and_then(Value::as_array)
-                && !schemas.is_empty()
-            {
-                let copies: Vec<_> = schemas.iter().map(|one| self.schema(one, depth - 1, trail)).collect();
+            let mut copies = Vec::new();
+            for one in map.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+                // An item takes room whatever it is: what stands for nothing is an object as well.
+                if !self.pay(1) {
+                    break;
+                }
+                copies.push(self.schema(one, depth - 1, trail));
+            }
+            if !copies.is_empty() {
                 copy.insert(keyword.to_owned(), copies.into());
             }
         }
@@ -185,7 +203,7 @@ fn same_dialect(map: &Map<String, Value>, copy: &mut Map<String, Value>) {
     }
 }
 
-/// What a value costs, counted until it is more than `most`.
+/// What a value costs, counted until it is known to be more than `most`.
 fn cost(value: &Value, most: usize) -> usize {
     let mut sum: usize = 0;
     let mut open = vec![value];
@@ -193,16 +211,74 @@ fn cost(value: &Value, most: usize) -> usize {
         sum += 1;
         match value {
             Value::String(text) => sum += text.len() / BYTES,
-            Value::Array(items) if sum <= most => open.extend(items),
-            Value::Object(map) if sum <= most => {
-                sum += map.keys().map(|name| name.len() / BYTES).sum::<usize>();
-                open.extend(map.values());
+            Value::Array(items) => open.extend(items.iter().take(most + 1)),
+            Value::Object(map) => {
+                for (name, value) in map.iter().take(most + 1) {
+                    sum += name.len() / BYTES;
+                    open.push(value);
+                }
             }
             _ => {}
         }
-        if sum > most {
-            break;
+        // Each of those that wait costs something.
+        if sum + open.len() > most {
+            return most + 1;
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copied(schema: &Value, definitions: &Value) -> Value {
+        let document = json!({"openapi": "3.1.0", "S": definitions}).to_string();
+        let document = OpenApiDocument::read(document.as_bytes()).ok().unwrap();
+        let mut schemas = SchemaCopier::new(&document);
+        schemas.next_operation();
+        schemas.copy(schema)
+    }
+
+    #[test]
+    fn every_item_of_a_list_is_paid_for() {
+        for keyword in ["allOf", "anyOf", "oneOf", "prefixItems"] {
+            for item in [json!(0), json!({}), json!({"type": "string"})] {
+                let copy = copied(&json!({keyword: vec![item; 10_000]}), &json!({}));
+                let items = copy[keyword].as_array().unwrap().len();
+                assert!((100..=OPERATION).contains(&items), "{keyword}: {items}");
+            }
+        }
+        let lists = vec![json!({"$ref": "#/S/list"}); 190];
+        let copy = copied(&json!({"allOf": lists}), &json!({"list": {"anyOf": vec![0; 10_000]}}));
+        assert!(copy.to_string().len() < 20 * OPERATION);
+        assert_eq!(copied(&json!({"allOf": []}), &json!({})), json!({}));
+    }
+
+    #[test]
+    fn properties_are_paid_for_when_they_are_hidden_and_those_that_are_required_too() {
+        let mut properties: Map<_, _> =
+            (0..OPERATION).map(|n| (format!("p{n}"), json!({"readOnly": true}))).collect();
+        properties.insert("last".to_owned(), json!({"type": "string"}));
+        let copy = copied(&json!({"properties": properties, "required": ["p0", "last"]}), &json!({}));
+        assert_eq!(copy, json!({"properties": {}}));
+        let copy = copied(&json!({"required": vec!["p"; 10_000]}), &json!({}));
+        assert!(copy["required"].as_array().is_some_and(|names| names.len() < OPERATION));
+        let few = json!({"properties": {"a": {"readOnly": true}, "b": {}}, "required": ["a", 1, "b"]});
+        assert_eq!(copied(&few, &json!({})), json!({"properties": {"b": {}}, "required": ["b"]}));
+    }
+
+    #[test]
+    fn what_a_reference_adds_is_paid_for() {
+        let list = vec![json!({"$ref": "#/S/one", "description": "x".repeat(DESCRIPTION)}); 200];
+        let copy = copied(&json!({"anyOf": list}), &json!({"one": {}}));
+        assert!(copy.to_string().len() < (BYTES + 20) * OPERATION);
+    }
+
+    #[test]
+    fn costs_are_counted_no_further_than_they_matter() {
+        let value = json!({"a": [1, "x".repeat(BYTES)], "b": null});
+        assert_eq!((cost(&value, 6), cost(&value, 5), cost(&value, 0)), (6, 6, 1));
+        assert_eq!(cost(&json!(vec![0; 10_000]), 10), 11);
+    }
 }

@@ -8,50 +8,42 @@ use url::Url;
 use super::{
     element::attribute,
     page::{resolve, tidy},
-    tags::start_tags,
+    tags::{StartTag, start_tags},
 };
+use crate::protocol::{MAX_LINKS, PageLinks};
 
-/// Most links of one page.
-const MAX_LINKS: usize = 2_000;
+/// Tags that are read of one page: each one by itself takes far longer than to go past it.
+const MAX_TAGS: usize = 10_000;
 /// Longest tag that is read, in bytes.
 const MAX_TAG: usize = 4_096;
+/// Attributes of a tag that is read, each of which is compared with all before it.
+const MAX_ATTRIBUTES: usize = 50;
 /// Longest title that is read, in bytes.
 const MAX_TITLE: usize = 2_048;
 
-/// Where a page leads, and what it asks of those who follow its links.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageLinks {
-    /// Its title.
-    pub title: Option<String>,
-    /// The address that it calls its own.
-    pub canonical: Option<Url>,
-    /// Whether it may be kept.
-    pub is_indexed: bool,
-    /// Whether its links may be followed.
-    pub is_followed: bool,
-    /// The addresses that it links to, each once, in its order, without fragments.
-    pub links: Vec<Url>,
-}
-
 /// The links of a page.
 pub(super) fn find(html: &str, base: Option<&Url>) -> PageLinks {
-    let mut page =
-        PageLinks { title: None, canonical: None, is_indexed: true, is_followed: true, links: Vec::new() };
+    let mut page = PageLinks::default();
     let mut own_base = None;
     let mut known = BTreeSet::new();
+    let mut tags_left = MAX_TAGS;
     for tag in start_tags(html) {
+        if tag.range.len() > MAX_TAG || tag.attributes > MAX_ATTRIBUTES {
+            continue;
+        }
+        if tag.name.eq_ignore_ascii_case("title") {
+            if page.title.is_none() && take_one(&mut tags_left) {
+                page.title = title(html.get(tag.range.end..).unwrap_or_default());
+            }
+            continue;
+        }
+        let text = html.get(tag.range.clone()).unwrap_or_default();
+        if !may_matter(&tag, text, &page) || !take_one(&mut tags_left) {
+            continue;
+        }
         let name = tag.name.to_ascii_lowercase();
-        if tag.range.len() > MAX_TAG
-            || !matches!(name.as_str(), "a" | "area" | "base" | "link" | "meta" | "title")
-        {
-            continue;
-        }
-        if name == "title" {
-            page.title = page.title.or_else(|| title(html.get(tag.range.end..).unwrap_or_default()));
-            continue;
-        }
         // A tag by itself is read as it would be in its place.
-        let read = Html::parse_document(html.get(tag.range).unwrap_or_default());
+        let read = Html::parse_document(text);
         let mut elements = read.tree.values().filter_map(|node| node.as_element());
         let Some(element) = elements.find(|element| element.name() == name) else { continue };
         let base = own_base.as_ref().or(base);
@@ -74,24 +66,38 @@ pub(super) fn find(html: &str, base: Option<&Url>) -> PageLinks {
     page
 }
 
+/// Whether a tag has what it would be read for. What stands in it is looked at as it is written, where other things may look like it.
+fn may_matter(tag: &StartTag<'_>, text: &str, page: &PageLinks) -> bool {
+    let is = |names: &[&str]| names.iter().any(|name| tag.name.eq_ignore_ascii_case(name));
+    if is(&["a", "area"]) {
+        page.links.len() < MAX_LINKS && has_word(text, b"href")
+    } else if is(&["link"]) {
+        page.canonical.is_none() && has_word(text, b"href") && has_word(text, b"canonical")
+    } else if is(&["meta"]) {
+        has_word(text, b"content")
+    } else {
+        is(&["base"]) && has_word(text, b"href")
+    }
+}
+
+/// Whether a word stands in a text, in letters of either case.
+fn has_word(text: &str, word: &[u8]) -> bool {
+    text.as_bytes().windows(word.len()).any(|it| it.eq_ignore_ascii_case(word))
+}
+
+/// Takes one of those that are left.
+fn take_one(left: &mut usize) -> bool {
+    let is_left = *left > 0;
+    *left = left.saturating_sub(1);
+    is_left
+}
+
 impl PageLinks {
     /// Heeds what a `<meta>` element asks of robots.
     fn apply_meta(&mut self, element: &Element) {
         let name = attribute(element, "name").unwrap_or_default().trim().to_ascii_lowercase();
         if matches!(name.as_str(), "robots" | "lectern") {
             self.apply_directives(attribute(element, "content").unwrap_or_default());
-        }
-    }
-
-    /// Heeds directives for robots, which are parted by commas: those of a page, or of an `X-Robots-Tag`.
-    pub fn apply_directives(&mut self, directives: &str) {
-        for directive in directives.split(',') {
-            match directive.trim().to_ascii_lowercase().as_str() {
-                "noindex" => self.is_indexed = false,
-                "nofollow" => self.is_followed = false,
-                "none" => (self.is_indexed, self.is_followed) = (false, false),
-                _ => {}
-            }
         }
     }
 }
@@ -150,5 +156,21 @@ mod tests {
     fn a_page_says_what_its_links_are_relative_to() {
         let page = links("<base href='/else/'><base href='/no/'><a href=here>x</a>");
         assert_eq!(page.links[0].as_str(), "https://a.example/else/here");
+    }
+
+    #[test]
+    fn a_tag_that_leads_nowhere_is_gone_past() {
+        let attributes = (0..1_000).map(|n| format!("a{n} ")).collect::<Vec<_>>().concat();
+        let crowd = format!("<a {attributes}href=one>").repeat(200);
+        let page = links(&format!("{}{crowd}<a href=two>", "<a>".repeat(100_000)));
+        assert_eq!(page.links.iter().map(Url::as_str).collect::<Vec<_>>(), ["https://a.example/docs/two"]);
+    }
+
+    #[test]
+    fn so_many_links_are_read_of_a_page_and_no_more() {
+        let many = (0..MAX_LINKS + 10).map(|n| format!("<a href={n}>")).collect::<Vec<_>>().concat();
+        let page =
+            links(&format!("{many}{}<meta name=robots content=noindex>", "<a href=x>".repeat(100_000)));
+        assert_eq!((page.links.len(), page.is_indexed), (MAX_LINKS, false));
     }
 }

@@ -1,7 +1,6 @@
 //! Web pages: their main content as Markdown, what they say of themselves, and the captions of their videos.
 //!
-//! Runs in the child, but for [`tracks`] and [`page_links`], which the worker calls itself. Nothing here recurses: `nesting` bounds the tree before
-//! it is built.
+//! Runs in the child, but for [`tracks`], which the worker calls itself. Nothing here recurses: `nesting` bounds the tree before it is built.
 
 mod content;
 mod element;
@@ -20,14 +19,11 @@ use scraper::Html;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 use url::Url;
 
-pub use self::{
-    links::PageLinks,
-    track::{TrackElement, TrackKind},
-};
+pub use self::track::{TrackElement, TrackKind};
 use crate::{
     charset,
     output::ParserOutput,
-    protocol::{ParseAbort, ParseError, ParseOptions, SourceMetadata, TextMarkup},
+    protocol::{PageLinks, ParseAbort, ParseError, ParseOptions, SourceMetadata, TextMarkup},
 };
 
 /// Bytes of text in one part.
@@ -80,9 +76,7 @@ pub fn tracks(html: &str, base: Option<&Url>) -> Vec<TrackElement> {
 }
 
 /// Where a page leads, and what it asks of those who follow its links. `base` is where the page is.
-///
-/// Takes time by the page's length whatever is in it, so that it needs no child.
-pub fn page_links(html: &str, base: Option<&Url>) -> PageLinks {
+pub(crate) fn page_links(html: &str, base: Option<&Url>) -> PageLinks {
     links::find(html, base)
 }
 

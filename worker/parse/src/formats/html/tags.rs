@@ -14,6 +14,8 @@ pub(super) struct StartTag<'a> {
     pub(super) name: &'a str,
     /// All of it, in bytes of the page.
     pub(super) range: Range<usize>,
+    /// How many attributes it has.
+    pub(super) attributes: usize,
     /// What of it is attributes beyond the most that are kept.
     excess: Option<Range<usize>>,
 }
@@ -125,7 +127,7 @@ impl<'a> TagScanner<'a> {
         }
         let excess = excess.map(|start| start..self.at);
         self.at = (self.at + 1).min(self.html.len());
-        StartTag { name, range: start..self.at, excess }
+        StartTag { name, range: start..self.at, attributes, excess }
     }
 
     fn attribute(&mut self) {

@@ -11,6 +11,8 @@ use super::{
 
 /// Most `<track>` elements of one page.
 const MAX_TRACKS: usize = 200;
+/// Most tags of one page that are looked at for them.
+const MAX_TAGS: usize = 2_000;
 /// Longest tag that is read, in bytes.
 const MAX_TAG: usize = 4096;
 
@@ -48,10 +50,15 @@ pub enum TrackKind {
 pub(super) fn find(html: &str, base: Option<&Url>) -> Vec<TrackElement> {
     let mut tracks = Vec::new();
     let mut own_base = None;
+    let mut tags = 0;
     for tag in start_tags(html) {
         let is_base = tag.name.eq_ignore_ascii_case("base") && own_base.is_none();
         if !(is_base || tag.name.eq_ignore_ascii_case("track")) || tag.range.len() > MAX_TAG {
             continue;
+        }
+        tags += 1;
+        if tags > MAX_TAGS {
+            break;
         }
         // A tag by itself is read as it would be in its place.
         let read = Html::parse_document(html.get(tag.range).unwrap_or_default());
@@ -87,4 +94,21 @@ fn track(element: &Element, base: Option<&Url>) -> Option<TrackElement> {
         label: text("label"),
         is_default: attribute(element, "default").is_some(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_TAGS, find};
+
+    #[test]
+    fn tags_that_are_no_tracks_count() {
+        let found = |tag: &str, others: usize| {
+            find(&format!("{}<track src=https://example.org/a.vtt>", tag.repeat(others)), None).len()
+        };
+        assert_eq!(found("<track>", 10), 1);
+        assert_eq!(found("<track>", MAX_TAGS), 0);
+        assert_eq!(found("<base>", MAX_TAGS), 0);
+        // These are not looked at.
+        assert_eq!(found("<p>", MAX_TAGS), 1);
+    }
 }
