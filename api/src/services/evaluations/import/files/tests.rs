@@ -1,0 +1,241 @@
+use std::io::{Cursor, Write};
+
+use super::{
+    beir::{FILES, ZIP_ENTRY},
+    *,
+};
+
+fn gold(document: &str, quote: Option<&str>, grade: u32) -> FileGold {
+    let document = Some(document.to_owned());
+    FileGold { document_id: None, document, quote: quote.map(str::to_owned), grade }
+}
+
+fn case(question: &str, gold: Vec<FileGold>) -> FileCase {
+    FileCase { line: 1, question: question.to_owned(), expect: FileExpectation::Gold(gold), note: None }
+}
+
+#[test]
+fn a_table_has_a_row_for_each_place_that_answers() {
+    let table = "\u{feff}Question;Document;Quote;expect\nWho?;a.txt;\"Ada; of course\";\nWho?;b.txt;;\nWhy?;;;decline\n\n";
+    let read = read(ImportFormat::of("cases.csv", table.as_bytes()), table.as_bytes()).unwrap();
+    let why = FileCase { line: 4, question: "Why?".to_owned(), expect: FileExpectation::Decline, note: None };
+    let who = vec![gold("a.txt", Some("Ada; of course"), 1), gold("b.txt", None, 1)];
+    assert_eq!(read, [FileCase { line: 2, ..case("Who?", who) }, why]);
+}
+
+#[test]
+fn what_is_wrong_is_named_by_its_line() {
+    let table = "question,document,grade\nWho?,,\n,a.txt,\nWhy?,a.txt,best\n";
+    let error = read(ImportFormat::Csv, table.as_bytes()).unwrap_err();
+    let named: Vec<_> = error.fields.iter().map(|detail| detail.path.as_str()).collect();
+    assert_eq!(named, ["line 2", "line 3", "line 4"]);
+    for (format, text) in [
+        (ImportFormat::Csv, "answer\nx\n"),
+        (ImportFormat::Csv, "question\n"),
+        (ImportFormat::JsonLines, "{}"),
+        (ImportFormat::JsonLines, "{\"question\": \"Who?\", \"expect\": []}"),
+        (ImportFormat::Beir, "PK\x03\x04 nothing"),
+    ] {
+        assert!(read(format, text.as_bytes()).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn lines_of_json_are_read() {
+    let lines = "{\"question\": \"Who?\", \"expect\": [{\"document\": \"a.txt\", \"quote\": \"Ada\", \"grade\": 2}]}\n\n\
+                 {\"question\": \"Why?\", \"expect\": \"decline\", \"note\": \"n\"}\n";
+    assert_eq!(ImportFormat::of("x", lines.as_bytes()), ImportFormat::JsonLines);
+    let read = read(ImportFormat::JsonLines, lines.as_bytes()).unwrap();
+    assert_eq!(read[0], case("Who?", vec![gold("a.txt", Some("Ada"), 2)]));
+    assert_eq!((&read[1].expect, read[1].note.as_deref()), (&FileExpectation::Decline, Some("n")));
+}
+
+fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, text) in files {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(text).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn nothing_of_a_collection_is_passed_over() {
+    let queries = b"{\"_id\": \"q1\", \"text\": \"Caf\xe9?\"}\n{\"_id\": \"q2\", \"text\": \"Why?\"}\n";
+    let judged = b"query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td1\t-1\nq2\td2\t1\n";
+    let bytes = zipped(&[("queries.jsonl", queries), ("qrels/test.tsv", judged)]);
+    let read_all = read(ImportFormat::Beir, &bytes).unwrap();
+    let lines: Vec<u64> = read_all.iter().map(|case| case.line).collect();
+    assert_eq!(lines, [1, 2], "a broken character breaks nothing else off");
+    for (queries, judged) in [
+        (&queries[..], &b"query-id\tcorpus-id\tscore\nq1\td1\tgood\n"[..]),
+        (&queries[..], &b"query-id\tcorpus-id\tscore\nq1 d1 1\n"[..]),
+        (&b"{\"_id\": \"q1\"}\n"[..], &judged[..]),
+    ] {
+        let bytes = zipped(&[("queries.jsonl", queries), ("qrels/test.tsv", judged)]);
+        assert_eq!(read(ImportFormat::Beir, &bytes).unwrap_err().fields.len(), 1);
+    }
+}
+
+#[test]
+fn a_collection_is_read_by_its_judgements() {
+    let bytes = zipped(&[
+        (
+            "nf/queries.jsonl",
+            b"{\"_id\": \"q1\", \"text\": \"Who?\"}\n{\"_id\": \"q2\", \"text\": \"Why?\"}\n",
+        ),
+        ("nf/qrels/train.tsv", b"query-id\tcorpus-id\tscore\nq2\td9\t1\n"),
+        ("nf/qrels/test.tsv", b"query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq1\td3\t1\n"),
+    ]);
+    let read = read(ImportFormat::of("nf.zip", &bytes), &bytes).unwrap();
+    let judged = case("Who?", vec![gold("d1", None, 2), gold("d3", None, 1)]);
+    assert_eq!(read, [FileCase { note: Some("q1".to_owned()), ..judged }]);
+}
+
+/// Bounds that a few lines go beyond.
+const FEW: Bounds = Bounds { cases: 2, places: 3, line: 100 };
+
+/// The one thing that is wrong with a file, and where.
+fn refused(format: ImportFormat, bytes: &[u8], bounds: Bounds) -> (String, String) {
+    let error = read_within(format, bytes, bounds).unwrap_err();
+    assert_eq!(error.fields.len(), 1, "{:?}", error.fields);
+    (error.fields[0].path.clone(), error.fields[0].message.clone())
+}
+
+fn collection(queries: &str, judged: &str) -> Vec<u8> {
+    zipped(&[("queries.jsonl", queries.as_bytes()), ("qrels/test.tsv", judged.as_bytes())])
+}
+
+#[test]
+fn nothing_is_read_behind_the_last_case() {
+    let lines =
+        "{\"question\": \"a\", \"expect\": \"decline\"}\n{\"question\": \"b\", \"expect\": \"decline\"}\n";
+    let table = "question,expect\na,decline\nb,decline\n";
+    let queries = "{\"_id\": 1, \"text\": \"a\"}\n{\"_id\": \"2\", \"text\": \"b\"}\n{\"_id\": \"unjudged\", \"text\": \"\"}\n";
+    let judged = "1\td\t1\n2\td\t1\n3\td\t1\n";
+    for (format, bytes, more) in [
+        (ImportFormat::JsonLines, lines.as_bytes().to_vec(), format!("{lines}no JSON\n").into_bytes()),
+        (
+            ImportFormat::Csv,
+            table.as_bytes().to_vec(),
+            format!("{table}c,neither\n,of no question\n").into_bytes(),
+        ),
+        (
+            ImportFormat::Beir,
+            collection(queries, judged),
+            collection(&format!("{queries}{{\"_id\": 3, \"text\": \"c\"}}\nno JSON\n"), judged),
+        ),
+    ] {
+        assert_eq!(read_within(format, &bytes, FEW).unwrap().len(), 2, "{format:?}");
+        let (path, message) = refused(format, &more, FEW);
+        assert_eq!(path, "file", "{format:?}");
+        assert!(message.starts_with("has more than 2 cases; an evaluation may have at most 2"), "{message}");
+    }
+}
+
+#[test]
+fn nothing_is_read_behind_the_last_place() {
+    let place = |question: &str, places: usize| {
+        let places = vec!["{\"document\": \"d\"}"; places].join(",");
+        format!("{{\"question\": \"{question}\", \"expect\": [{places}]}}\n")
+    };
+    let query = "{\"_id\": \"q\", \"text\": \"a\"}\n";
+    for (format, bytes, more, what) in [
+        (
+            ImportFormat::JsonLines,
+            place("a", 3).into_bytes(),
+            format!("{}{}no JSON", place("a", 3), place("b", 1)).into_bytes(),
+            "places that answer",
+        ),
+        (
+            ImportFormat::Csv,
+            b"question,document\na,d\na,d\na,d\n".to_vec(),
+            b"question,document\na,d\na,d\na,d\na,\n,d\n".to_vec(),
+            "rows",
+        ),
+        (
+            ImportFormat::Beir,
+            collection(query, "query-id\tcorpus-id\tscore\nq\td\t1\nq\td\t0\nq\td\t1\n\n"),
+            collection(query, "query-id\tcorpus-id\tscore\nq\td\t1\nq\td\t0\nq\td\t1\nno row\n"),
+            "judgements in `qrels/test.tsv`",
+        ),
+    ] {
+        let bounds = Bounds { line: 1_000, ..FEW };
+        assert_eq!(read_within(format, &bytes, bounds).unwrap().len(), 1, "{format:?}");
+        let (path, message) = refused(format, &more, bounds);
+        assert_eq!(path, "file", "{format:?}");
+        assert!(message.starts_with(&format!("has more than 3 {what}; ")), "{message}");
+    }
+}
+
+#[test]
+fn no_more_places_are_built_than_a_case_may_have() {
+    let line = |places: &str| format!("{{\"question\": \"a\", \"expect\": [{places}]}}");
+    let most = "{\"document\":\"d\"},".repeat(MOST_GOLD);
+    let all = read(ImportFormat::JsonLines, line(most.trim_end_matches(',')).as_bytes()).unwrap();
+    assert!(matches!(&all[0].expect, FileExpectation::Gold(gold) if gold.len() == MOST_GOLD));
+    // What follows is no place at all.
+    let more = line(&format!("{most}0,[{{}}]"));
+    let of_a_file = Bounds::of_a_file();
+    let (path, message) = refused(ImportFormat::JsonLines, more.as_bytes(), of_a_file);
+    assert_eq!((path.as_str(), message.as_str()), ("line 1", TOO_MUCH_GOLD));
+    for expect in ["[0,0]", "[[[]]]", "{\"a\": []}", "1", "null", "\"refuse\"", "[]"] {
+        let line = format!("{{\"question\": \"a\", \"expect\": {expect}}}");
+        let (path, message) = refused(ImportFormat::JsonLines, line.as_bytes(), of_a_file);
+        assert_eq!(path, "line 1");
+        assert!(message.starts_with("`expect` must be \"decline\""), "{expect}: {message}");
+    }
+}
+
+#[test]
+fn a_question_is_called_by_a_text_or_a_number() {
+    let judged = "7\td\t1\n-7\td\t1\n1.5\td\t1\n";
+    let queries = "{\"_id\": 7, \"text\": \"a\", \"metadata\": {\"a\": [0]}}\n{\"_id\": -7, \"text\": \"b\"}\n{\"_id\": 1.5, \"text\": \"c\"}\n";
+    assert_eq!(read(ImportFormat::Beir, &collection(queries, judged)).unwrap().len(), 3);
+    // It is refused by its first character: what follows is not even JSON.
+    for id in ["[0, no JSON", "{no JSON"] {
+        let bytes = collection(&format!("{{\"_id\": {id}"), judged);
+        let (path, message) = refused(ImportFormat::Beir, &bytes, Bounds::of_a_file());
+        assert_eq!(path, "line 1");
+        assert!(message.contains("expected a text or a number"), "{message}");
+    }
+}
+
+#[test]
+fn long_lines_are_refused() {
+    let long = "x".repeat(FEW.line);
+    let query = "{\"_id\": \"q\", \"text\": \"a\"}\n";
+    for (format, bytes) in [
+        (ImportFormat::JsonLines, format!("\n{{{long}").into_bytes()),
+        (ImportFormat::Csv, format!("question,document\r\na,{}", ",".repeat(FEW.line)).into_bytes()),
+        (ImportFormat::Beir, collection(&format!("{query}{{{long}"), "q\td\t1\n")),
+        (ImportFormat::Beir, collection(query, &format!("q\td\t1\nq\t{long}\t1\n"))),
+    ] {
+        let (path, message) = refused(format, &bytes, FEW);
+        assert_eq!(path, "line 2", "{format:?}");
+        assert!(message.contains("has more than 100 bytes"), "{message}");
+    }
+    // Several lines of a cell may be longer than one line.
+    let cell = "x\n".repeat(FEW.line);
+    let table = format!("question,document,quote\na,d,\"{cell}\"\n");
+    assert_eq!(read_within(ImportFormat::Csv, table.as_bytes(), FEW).unwrap().len(), 1);
+}
+
+#[test]
+fn no_more_is_read_than_is_named() {
+    let lines = "{\"no\": 1}\n".repeat(2 * NAMED);
+    let error = read(ImportFormat::JsonLines, lines.as_bytes()).unwrap_err();
+    assert_eq!(error.fields.len(), NAMED);
+    // What is wrong before a bound is told rather than the bound.
+    let lines = "{\"question\": \"a\", \"expect\": \"decline\"}\n".repeat(FEW.cases + 1);
+    let (path, _) = refused(ImportFormat::JsonLines, format!("no JSON\n{lines}").as_bytes(), FEW);
+    assert_eq!(path, "line 1");
+}
+
+#[test]
+fn a_collection_of_too_many_files_is_not_opened() {
+    let bytes = [b"PK\x03\x04".to_vec(), ZIP_ENTRY.repeat(FILES + 1)].concat();
+    let (path, message) = refused(ImportFormat::Beir, &bytes, Bounds::of_a_file());
+    assert_eq!(path, "file");
+    assert!(message.starts_with("has more than 10000 files in it"), "{message}");
+}
