@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
+/// From how many bytes on something is parsed off the async threads.
+const LARGE: usize = 32 * 1024;
+
 /// The work panicked, or the process is ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a computation was stopped")]
@@ -41,5 +44,22 @@ impl ComputePool {
             work()
         });
         done.await.map_err(|_| ComputeStopped)
+    }
+
+    /// What `read` makes of some bytes: at once when they are few, else as [`run`](Self::run) has it done. None also when it panicked
+    /// there.
+    pub async fn parse<B, T>(
+        &self,
+        bytes: B,
+        read: impl FnOnce(&[u8]) -> Option<T> + Send + 'static,
+    ) -> Option<T>
+    where
+        B: AsRef<[u8]> + Send + 'static,
+        T: Send + 'static,
+    {
+        if bytes.as_ref().len() < LARGE {
+            return read(bytes.as_ref());
+        }
+        self.run(move || read(bytes.as_ref())).await.ok().flatten()
     }
 }

@@ -1,7 +1,5 @@
 //! Drawing one page of a PDF in a child.
 
-use std::process::Stdio;
-
 use lectern_parse::protocol::{
     self, DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, ImageFormat, MessageDecoder, PageDrawing,
 };
@@ -9,10 +7,9 @@ use lectern_shared::model::page::RecognisedWord;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     process::ChildStdout,
-    time::{Instant, timeout_at},
 };
 
-use super::{FeedOutcome, Sandbox, SandboxError, directory, feed, kill};
+use super::{Sandbox, SandboxError};
 
 /// What is to be drawn; the sandbox adds the limits.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,29 +63,15 @@ impl Sandbox {
             cpu_seconds: config.cpu_seconds,
         };
         let header = protocol::encode(&request).map_err(|_| SandboxError::Request)?;
-        // The semaphore is ours and never closed.
-        let _turn = self.turn().await;
-        let directory = directory().await?;
-        let deadline = Instant::now() + config.total_wall;
-        // What it says on stderr would only tell where a library gave up.
-        let mut child = self.start(DRAW_COMMAND, &directory, Stdio::null()).map_err(SandboxError::Spawn)?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(SandboxError::Spawn(std::io::Error::other("a pipe to the child is missing")).into());
-        };
-        let answer = async {
-            if feed(stdin, &header, source, config.page_wall, deadline).await? == FeedOutcome::Stuck {
-                return Err(DrawFailure::TooSlow);
-            }
-            let message = timeout_at(deadline, answer(stdout, config.max_output_bytes)).await;
-            match message.map_err(|_| DrawFailure::TooSlow)? {
-                Some(DrawMessage::Drawn(drawing)) if drawing.answers(&request) => Ok(drawing),
-                Some(DrawMessage::Failed(error)) => Err(error.into()),
-                Some(DrawMessage::Drawn(_)) | None => Err(DrawFailure::Crashed),
-            }
+        let most = config.max_output_bytes;
+        let message = self
+            .exchange(DRAW_COMMAND, &header, source, config.total_wall, |stdout| answer(stdout, most))
+            .await?;
+        match message.ok_or(DrawFailure::TooSlow)? {
+            Some(DrawMessage::Drawn(drawing)) if drawing.answers(&request) => Ok(drawing),
+            Some(DrawMessage::Failed(error)) => Err(error.into()),
+            Some(DrawMessage::Drawn(_)) | None => Err(DrawFailure::Crashed),
         }
-        .await;
-        kill(&mut child).await;
-        answer
     }
 }
 

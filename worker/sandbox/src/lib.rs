@@ -24,7 +24,7 @@ use lectern_shared::{
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
-    process::{Child, ChildStdin, Command},
+    process::{Child, ChildStdin, ChildStdout, Command},
     time::{Instant, timeout_at},
 };
 
@@ -217,6 +217,42 @@ impl Sandbox {
             stream.fail_early(ParserCrash::TooSlow);
         }
         Ok(stream)
+    }
+
+    /// Waits for a turn, hands a child a request and what is in `source`, and has `answer` read what it says; none when that takes too long.
+    /// Dropping the future kills the child.
+    async fn exchange<R, A>(
+        &self,
+        subcommand: &str,
+        header: &[u8],
+        source: &mut R,
+        within: Duration,
+        answer: impl FnOnce(ChildStdout) -> A,
+    ) -> Result<Option<A::Output>, SandboxError>
+    where
+        R: AsyncRead + Unpin,
+        A: Future,
+    {
+        // The semaphore is ours and never closed.
+        let _turn = self.turn().await;
+        let directory = directory().await?;
+        let deadline = Instant::now() + within;
+        // What it says on stderr would only tell where a library gave up.
+        let mut child = self.start(subcommand, &directory, Stdio::null()).map_err(SandboxError::Spawn)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(SandboxError::Spawn(io::Error::other("a pipe to the child is missing")));
+        };
+        let answered = async {
+            match feed(stdin, header, source, self.config.page_wall, deadline).await? {
+                FeedOutcome::Stuck => Ok(None),
+                FeedOutcome::Whole | FeedOutcome::Refused => {
+                    Ok(timeout_at(deadline, answer(stdout)).await.ok())
+                }
+            }
+        }
+        .await;
+        kill(&mut child).await;
+        answered
     }
 
     /// Has a child try what it could reach, and tells which walls are around it. Takes no turn: it is soon over.

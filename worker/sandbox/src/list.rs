@@ -1,20 +1,14 @@
 //! Reading what a source lists in a child: a feed, a sitemap or the links of a page.
 
-use std::process::Stdio;
-
 use lectern_parse::protocol::{
     self, LIST_COMMAND, Listing, ListingCollector, ListingError, ListingKind, ListingMessage, ListingRequest,
     MAX_LISTED, MAX_MESSAGE, MessageDecoder,
 };
 use lectern_shared::ids::WorkspaceId;
-use tokio::{
-    io::AsyncReadExt,
-    process::ChildStdout,
-    time::{Instant, timeout_at},
-};
+use tokio::{io::AsyncReadExt, process::ChildStdout};
 use url::Url;
 
-use super::{FeedOutcome, Sandbox, SandboxError, directory, feed, kill, whole_seconds};
+use super::{Sandbox, SandboxError, whole_seconds};
 
 /// Bytes that a child may send in all: what a list may have, each character of it written as long as JSON has it, and what stands between.
 const OUTPUT: usize = 8 * MAX_MESSAGE;
@@ -75,25 +69,13 @@ impl Sandbox {
             cpu_seconds: self.cpu_seconds().min(whole_seconds(config.page_wall)).max(1),
         };
         let header = protocol::encode(&request).map_err(|_| SandboxError::Request)?;
-        // The semaphore is ours and never closed.
-        let _turn = self.turn().await;
-        let directory = directory().await?;
-        let deadline = Instant::now() + config.page_wall;
-        // What it says on stderr would only tell where a library gave up.
-        let mut child = self.start(LIST_COMMAND, &directory, Stdio::null()).map_err(SandboxError::Spawn)?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(SandboxError::Spawn(std::io::Error::other("a pipe to the child is missing")).into());
-        };
-        let answer = async {
-            if feed(stdin, &header, &mut bytes, config.page_wall, deadline).await? == FeedOutcome::Stuck {
-                return Err(ListFailure::TooSlow);
-            }
-            let collector = ListingCollector::new(request);
-            timeout_at(deadline, answer(stdout, collector)).await.map_err(|_| ListFailure::TooSlow)?
-        }
-        .await;
-        kill(&mut child).await;
-        answer
+        let within = config.page_wall;
+        let listed = self
+            .exchange(LIST_COMMAND, &header, &mut bytes, within, |stdout| {
+                answer(stdout, ListingCollector::new(request))
+            })
+            .await?;
+        listed.ok_or(ListFailure::TooSlow)?
     }
 }
 

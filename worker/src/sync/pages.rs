@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use futures::stream;
-use lectern_parse::protocol::{Listing, ListingKind, PageLinks};
+use lectern_parse::protocol::{Listing, ListingKind, MAX_URL, PageLinks};
 use lectern_sandbox::{ListOrder, Sandbox};
 use lectern_shared::{
     egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits},
@@ -33,8 +33,6 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const PAUSE: Duration = Duration::from_secs(5);
 /// Bytes of a page beyond which its links are not read.
 const LARGEST_PAGE: u64 = 8 << 20;
-/// Bytes of an address; what has more is none.
-const LONGEST_ADDRESS: usize = 4_096;
 /// Hosts of which the rules are remembered in a run, and bytes of these rules.
 const HOSTS: usize = 100;
 const RULES_BYTES: usize = 16 << 20;
@@ -333,11 +331,11 @@ impl<'a> PageClient<'a> {
 /// Where a redirect leads; none when that is no address.
 fn location(url: &Url, headers: &HeaderMap) -> Option<Url> {
     let to = headers.get(LOCATION)?.to_str().ok()?;
-    if to.len() > LONGEST_ADDRESS {
+    if to.len() > MAX_URL {
         return None;
     }
     let to = without_fragment(url.join(to).ok()?);
-    (to.as_str().len() <= LONGEST_ADDRESS).then_some(to)
+    (to.as_str().len() <= MAX_URL).then_some(to)
 }
 
 /// Something that was read into memory.
@@ -397,11 +395,11 @@ mod tests {
         };
         assert_eq!(to("../d?e#f").map(String::from).as_deref(), Some("https://a.example/d?e"));
         let begin = "https://a.example/";
-        assert!(to(&"x".repeat(LONGEST_ADDRESS - begin.len() - "b/".len())).is_some());
+        assert!(to(&"x".repeat(MAX_URL - begin.len() - "b/".len())).is_some());
         // Written out, it is longer.
-        assert_eq!(to(&"x".repeat(LONGEST_ADDRESS)), None);
-        assert_eq!(to(&"\"".repeat(LONGEST_ADDRESS / 2)), None);
-        assert_eq!(to(&format!("/#{}", "x".repeat(LONGEST_ADDRESS))), None);
+        assert_eq!(to(&"x".repeat(MAX_URL)), None);
+        assert_eq!(to(&"\"".repeat(MAX_URL / 2)), None);
+        assert_eq!(to(&format!("/#{}", "x".repeat(MAX_URL))), None);
         assert_eq!(location(&url, &HeaderMap::new()), None);
     }
 }

@@ -10,7 +10,10 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use lectern_shared::egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits};
+use lectern_shared::{
+    compute::ComputePool,
+    egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits},
+};
 use reqwest::Method;
 use secrecy::SecretString;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -55,6 +58,8 @@ pub(crate) struct ChatModelConfig {
     pub(crate) egress: Egress,
     /// How long the provider may send nothing, before its first byte or between two; usually [`DEFAULT_SILENCE`].
     pub(crate) silence: Duration,
+    /// Where large events are parsed.
+    pub(crate) compute: ComputePool,
 }
 
 /// A [`ChatModel`] that asks a provider over HTTP.
@@ -64,6 +69,7 @@ pub(crate) struct HttpModel {
     endpoint: ModelEndpoint,
     egress: Egress,
     silence: Duration,
+    compute: ComputePool,
     /// [`RefusedSettings`], as this model has taught it.
     refused: AtomicU8,
 }
@@ -80,12 +86,12 @@ impl fmt::Debug for HttpModel {
 impl HttpModel {
     /// Sets the model up; sends nothing.
     pub(crate) fn new(config: ChatModelConfig) -> Result<Self, ModelConfigError> {
-        let ChatModelConfig { provider, model, base_url, api_key, egress, silence } = config;
+        let ChatModelConfig { provider, model, base_url, api_key, egress, silence, compute } = config;
         if model.trim().is_empty() {
             return Err(ModelConfigError::ModelRequired);
         }
         let endpoint = ModelEndpoint::new(provider, &model, base_url, api_key.as_ref())?;
-        Ok(Self { provider, model, endpoint, egress, silence, refused: AtomicU8::new(0) })
+        Ok(Self { provider, model, endpoint, egress, silence, compute, refused: AtomicU8::new(0) })
     }
 
     /// Sends one request and reads its answer.
@@ -152,7 +158,7 @@ impl HttpModel {
                 answer.reach(AnswerProgress::Data);
                 heard = Instant::now();
                 let told = answer.text.len();
-                if let Err(failure) = self.endpoint.format.take(event, answer).await {
+                if let Err(failure) = self.endpoint.format.take(event, answer, &self.compute).await {
                     return StreamOutcome::Failed(failure);
                 }
                 let delta = &answer.text[told..];

@@ -10,7 +10,10 @@ mod transport;
 
 use std::time::Duration;
 
-use lectern_shared::egress::{Egress, EgressPolicy, parse_allow_list};
+use lectern_shared::{
+    compute::ComputePool,
+    egress::{Egress, EgressPolicy, parse_allow_list},
+};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -35,6 +38,7 @@ impl Server {
             api_key: Some(SecretString::from(KEY)),
             egress: egress("127.0.0.1"),
             silence: DEFAULT_SILENCE,
+            compute: ComputePool::new(1),
         }
     }
 

@@ -450,6 +450,7 @@ fn model(
         api_key,
         egress: egress.clone(),
         silence: DEFAULT_SILENCE.min(parts.settings.predict.duration),
+        compute: parts.compute.clone(),
     })?)
 }
 

@@ -23,8 +23,6 @@ use super::ToolError;
 pub(super) const MOST_BYTES: u64 = 1024 * 1024;
 /// Most bytes read of the body of a failure.
 const FAILURE: usize = 64 * 1024;
-/// Bodies from this size on are parsed off the async threads.
-const LARGE: usize = 32 * 1024;
 
 /// A service that a tool asks.
 #[derive(Clone)]
@@ -242,19 +240,7 @@ async fn read(mut response: EgressResponse) -> Result<Bytes, EgressError> {
 
 /// A body as JSON, if it is.
 pub(super) async fn parse(compute: &ComputePool, body: Bytes) -> Option<Value> {
-    parse_with(compute, body, |body| serde_json::from_slice(body).ok()).await
-}
-
-/// What `read` makes of a body.
-pub(super) async fn parse_with<T: Send + 'static>(
-    compute: &ComputePool,
-    body: Bytes,
-    read: impl FnOnce(&[u8]) -> Option<T> + Send + 'static,
-) -> Option<T> {
-    if body.len() < LARGE {
-        return read(&body);
-    }
-    compute.run(move || read(&body)).await.ok().flatten()
+    compute.parse(body, |body| serde_json::from_slice(body).ok()).await
 }
 
 /// A body as JSON without white space, if it is JSON; numbers stay as they are written.

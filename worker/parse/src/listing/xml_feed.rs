@@ -21,7 +21,7 @@ const EXTENSIONS: [&str; 2] = ["http://search.yahoo.com/mrss/", "http://www.itun
 
 /// The feed without extensions that do not matter; none when it has more of something than may be. What is no XML is not judged here.
 pub(super) fn reduced(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
-    // Its markup is ASCII, whatever its encoding is.
+    // In nearly every encoding its markup is ASCII; of another, the limits of the child are what is left.
     let text = String::from_utf8_lossy(bytes);
     let extensions = extensions(&text)?;
     if extensions.is_empty() || std::str::from_utf8(bytes).is_err() {

@@ -15,7 +15,7 @@ pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 pub(crate) const MAX_TITLE: usize = 1_000;
 
 /// The longest address that a document may call its own, in bytes. Parsers leave longer ones out.
-pub(crate) const MAX_URL: usize = 4_096;
+pub const MAX_URL: usize = 4_096;
 
 const PREFIX: usize = size_of::<u32>();
 

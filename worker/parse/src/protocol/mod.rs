@@ -14,7 +14,7 @@ mod request;
 
 pub(crate) use self::{
     draw::MAX_BOXES,
-    frame::{MAX_TITLE, MAX_URL, announced, decode},
+    frame::{MAX_TITLE, announced, decode},
     listing::{MAX_ENTRY_TEXT, MAX_LINKS, is_page},
     order::{MAX_SECTIONS, MAX_SIDE},
 };
@@ -22,8 +22,8 @@ pub use self::{
     draw::{DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, IMAGE_WIDTHS, ImageFormat, PageDrawing},
     error::{ParseAbort, ParseError, ParserCrash},
     frame::{
-        ChildMessage, MAX_MESSAGE, MarkKind, MessageDecoder, OutlineEntry, PageSize, ParseFrame, ParsedPart,
-        SourceMetadata, TextMark, TextMarkup, WireError, encode,
+        ChildMessage, MAX_MESSAGE, MAX_URL, MarkKind, MessageDecoder, OutlineEntry, PageSize, ParseFrame,
+        ParsedPart, SourceMetadata, TextMark, TextMarkup, WireError, encode,
     },
     listing::{
         FeedEntry, FeedListing, LIST_COMMAND, Listing, ListingCollector, ListingError, ListingKind,

@@ -7,8 +7,6 @@ mod gemini;
 mod gemini_schema;
 mod openai;
 
-use std::sync::LazyLock;
-
 use lectern_shared::compute::ComputePool;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -23,12 +21,6 @@ use super::{
     settings::{RefusedSettings, RequestSetting},
     sse::ServerSentEvent,
 };
-
-/// From how many bytes an event is parsed off the async threads.
-const LARGE: usize = 32 * 1024;
-
-/// Where that is done, for all models of the process.
-static PARSING: LazyLock<ComputePool> = LazyLock::new(ComputePool::per_core);
 
 /// Where the requests of one model go, and in which format.
 pub(super) struct ModelEndpoint {
@@ -134,24 +126,24 @@ impl WireFormat {
         self,
         event: ServerSentEvent,
         answer: &mut PartialAnswer,
+        compute: &ComputePool,
     ) -> Result<(), AttemptFailure> {
-        if event.data.len() < LARGE {
-            return self.read(&event, answer);
+        if ends(&event, answer) {
+            return Ok(());
         }
         let ServerSentEvent { name, data } = event;
-        let frame = PARSING.run(move || serde_json::from_slice::<Value>(&data).ok()).await;
-        self.read_frame(&name, frame.ok().flatten(), answer)
+        let frame = compute.parse(data, |data| serde_json::from_slice(data).ok()).await;
+        self.read_frame(&name, frame, answer)
     }
 
     /// The same, with all of it done here.
+    #[cfg(feature = "fuzzing")]
     pub(super) fn read(
         self,
         event: &ServerSentEvent,
         answer: &mut PartialAnswer,
     ) -> Result<(), AttemptFailure> {
-        // OpenAI's mark of the end, which gateways put behind the other formats too.
-        if event.data.trim_ascii() == b"[DONE]" {
-            answer.halt(HaltReason::Ended);
+        if ends(event, answer) {
             return Ok(());
         }
         self.read_frame(&event.name, serde_json::from_slice(&event.data).ok(), answer)
@@ -184,6 +176,15 @@ impl WireFormat {
             Self::Cohere => cohere::read(&frame, answer),
         }
     }
+}
+
+/// Whether an event is OpenAI's mark of the end, which gateways put behind the other formats too. The answer is told.
+fn ends(event: &ServerSentEvent, answer: &mut PartialAnswer) -> bool {
+    let is_end = event.data.trim_ascii() == b"[DONE]";
+    if is_end {
+        answer.halt(HaltReason::Ended);
+    }
+    is_end
 }
 
 /// A base URL that can be asked, without a fragment.
@@ -266,10 +267,10 @@ mod tests {
     #[tokio::test]
     async fn events_are_read_whatever_their_size() {
         let format = WireFormat::OpenAi(OpenAiDialect::OPENAI);
-        let mut answer = PartialAnswer::default();
-        assert!(format.take(event(0), &mut answer).now_or_never().is_some());
+        let (mut answer, compute) = (PartialAnswer::default(), ComputePool::new(1));
+        assert!(format.take(event(0), &mut answer, &compute).now_or_never().is_some());
         assert_eq!(answer.text, "hi");
-        assert!(format.take(event(100_000), &mut answer).await.is_ok());
+        assert!(format.take(event(100_000), &mut answer, &compute).await.is_ok());
         assert_eq!(answer.text, "hihi");
     }
 }

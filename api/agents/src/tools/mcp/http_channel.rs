@@ -28,7 +28,7 @@ use url::Url;
 use super::{
     super::{
         ToolError,
-        http::{self, ServiceClient, ServiceRequest},
+        http::{ServiceClient, ServiceRequest},
     },
     header::header_text,
     message::{self, McpFailure, McpRequest, McpRevision, RpcOutcome, STATELESS_VERSION, ServerMessage},
@@ -206,7 +206,7 @@ impl HttpChannel {
     /// The answer in a body that is one JSON text.
     async fn read(&self, answer: EgressResponse, asked: u64) -> Result<RpcOutcome, ToolError> {
         let body = answer.bytes().await.map_err(|error| self.service.explain(&error))?;
-        let messages = http::parse_with(self.service.compute(), body, ServerMessage::all).await;
+        let messages = self.service.compute().parse(body, ServerMessage::all).await;
         for message in messages.unwrap_or_default() {
             self.note(&message);
             match message {
@@ -239,8 +239,7 @@ impl HttpChannel {
                 if event.data.trim_ascii().is_empty() {
                     continue;
                 }
-                let data = event.data.into();
-                let messages = http::parse_with(self.service.compute(), data, ServerMessage::all).await;
+                let messages = self.service.compute().parse(event.data, ServerMessage::all).await;
                 for message in messages.ok_or_else(|| self.service.malformed_answer())? {
                     self.note(&message);
                     match (message, &replies) {

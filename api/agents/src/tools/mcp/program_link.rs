@@ -26,7 +26,7 @@ use tokio::{
 };
 
 use super::{
-    super::{configuration::failed, http},
+    super::configuration::failed,
     message::{self, McpFailure, McpRequest, McpRevision, RpcOutcome, ServerMessage},
 };
 
@@ -293,7 +293,7 @@ impl ProgramListener {
                     return "it wrote a line that is too long";
                 }
                 // A line that is no message, such as a greeting, means nothing.
-                let messages = http::parse_with(&self.compute, line, ServerMessage::all).await;
+                let messages = self.compute.parse(line, ServerMessage::all).await;
                 messages.into_iter().flatten().for_each(|message| self.take(message));
             }
             if lines.buffer.len() > LINE {
