@@ -63,7 +63,7 @@ fi
 log=$scratch/service.log
 env -i PATH="$PATH" HOME="$scratch" \
     LECTERN_ADDR=127.0.0.1:0 LECTERN_DATA_DIR="$scratch/data" LECTERN_EMBEDDER=none \
-    LECTERN_SIGN_UP=open LECTERN_RATE_LIMIT=off LECTERN_LOG_FORMAT=json \
+    LECTERN_SIGN_UP=open LECTERN_RATE_LIMIT=off LECTERN_REFUSAL_RATE=off LECTERN_LOG_FORMAT=json \
     "$LECTERN_BIN" >"$log" 2>&1 &
 service_pid=$!
 

@@ -2,7 +2,7 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use reqwest::{StatusCode, header::RETRY_AFTER};
@@ -204,4 +204,16 @@ async fn behind_a_trusted_proxy_clients_are_told_apart() {
     }
     let stranger = Somebody::at(&service, ELSEWHERE).with("x-forwarded-for", "192.0.2.99");
     assert!(stranger.gets("/api/v1/agents").await.is_limited());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_refused_too_often_gets_the_same_answer_later() {
+    let service = Service::in_mode(Mode::Embedded).env("LECTERN_REFUSAL_RATE", "1/h burst 1").start().await;
+    let somebody = Somebody::at(&service, ELSEWHERE);
+    let first = somebody.gets("/api/v1/agents").await;
+    let begun = Instant::now();
+    let second = somebody.gets("/api/v1/agents").await;
+    assert!(begun.elapsed() >= Duration::from_secs(2), "it was not held back");
+    assert_eq!(second.status, first.status);
+    assert_eq!(second.envelope["error"]["code"], first.envelope["error"]["code"]);
 }

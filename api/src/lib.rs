@@ -152,7 +152,7 @@ pub fn run(
 
 async fn answer(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> Result<(), FatalError> {
     let settings = &runtime.settings;
-    let terms = ServerOptions::of(settings);
+    let terms = ServerOptions::of(settings, runtime.clock.clone());
     let (addr, data, connections) = (listener.local_addr()?, settings.data_dir.display(), terms.all);
     tracing::info!(%addr, %data, connections, "listening");
     if settings.embedding.kind == EmbedderKind::None {

@@ -50,6 +50,7 @@ async fn others_do_their_work_while_everybody_attacks(mode: Mode) {
         .env("LECTERN_MAX_STORAGE", "64MiB")
         // As it is without being set: what is attacked is the service as it is delivered.
         .env("LECTERN_RATE_LIMIT", "200/s")
+        .without("LECTERN_REFUSAL_RATE")
         .start()
         .await;
     let minutes = std::env::var("LECTERN_SOAK_MINUTES").ok().and_then(|minutes| minutes.parse().ok());

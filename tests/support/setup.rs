@@ -50,7 +50,7 @@ impl Program {
 ///
 /// The processes see no variable of the test's own environment, only what is set here. The defaults suit tests: any free
 /// port, sources on loopback may be fetched, no embedding model is downloaded, anybody may sign up, and no test has to
-/// count its requests.
+/// count its requests, nor those that are refused.
 #[derive(Clone)]
 pub struct Setup {
     mode: Mode,
@@ -82,6 +82,7 @@ impl Setup {
         .env("LECTERN_EGRESS_ALLOW", "127.0.0.0/8")
         .env("LECTERN_SIGN_UP", "open")
         .env("LECTERN_RATE_LIMIT", "off")
+        .env("LECTERN_REFUSAL_RATE", "off")
         .env("LECTERN_SOURCE_PAUSE", "0s")
         .env("RUST_BACKTRACE", "1");
         setup.env.insert("LECTERN_DATA_DIR".to_owned(), setup.data_dir.path().into());

@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
 };
@@ -22,11 +22,13 @@ pub(super) struct ConnectionActivity(Arc<ActivityState>);
 struct ActivityState {
     share: ResourceShare,
     in_hand: AtomicUsize,
+    /// Bytes that came since an answer was last made.
+    received: AtomicU64,
 }
 
 impl ConnectionActivity {
     pub(super) fn new(share: ResourceShare) -> Self {
-        Self(Arc::new(ActivityState { share, in_hand: AtomicUsize::new(0) }))
+        Self(Arc::new(ActivityState { share, in_hand: AtomicUsize::new(0), received: AtomicU64::new(0) }))
     }
 
     /// A request has come.
@@ -34,6 +36,17 @@ impl ConnectionActivity {
         self.0.in_hand.fetch_add(1, Ordering::Relaxed);
         self.0.share.busy();
         InFlightRequest(self.clone())
+    }
+
+    /// So many bytes have come.
+    pub(super) fn received(&self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.0.received.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes that have come since this was last asked.
+    pub(super) fn take_received(&self) -> u64 {
+        self.0.received.swap(0, Ordering::Relaxed)
     }
 
     /// All that there was to send is sent.

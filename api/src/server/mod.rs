@@ -1,13 +1,15 @@
 //! The HTTP server. Connections are bounded, in all and for each address; a client that does not finish its headers, says nothing
-//! any more or does not read its answer is cut off; and a shutdown lets the requests in hand be answered.
+//! any more or does not read its answer is cut off; one that is refused over and over waits for its answers; and a shutdown lets the
+//! requests in hand be answered.
 
 mod accept;
 mod activity;
 mod progress;
+mod refusals;
 #[cfg(test)]
 mod tests;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -16,7 +18,7 @@ use hyper_util::{
     server::graceful::{GracefulConnection, GracefulShutdown},
 };
 use ipnet::IpNet;
-use lectern_shared::{config::Settings, open_files, shutdown::Shutdown};
+use lectern_shared::{clock::Clock, config::Settings, open_files, shutdown::Shutdown};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tower::ServiceExt;
 
@@ -24,6 +26,7 @@ use self::{
     accept::{AcceptBackoff, RefusedConnections},
     activity::ConnectionActivity,
     progress::WriteTimeoutStream,
+    refusals::RefusalPacer,
 };
 use crate::{
     client_address::{TrustedProxy, client, is_trusted, network},
@@ -69,10 +72,11 @@ pub(crate) struct ServerOptions {
     pub(crate) idle: Duration,
     pub(crate) headers_within: Duration,
     pub(crate) read_within: Duration,
+    pub(crate) refusals: RefusalPacer,
 }
 
 impl ServerOptions {
-    pub(crate) fn of(settings: &Settings) -> Self {
+    pub(crate) fn of(settings: &Settings, clock: Clock) -> Self {
         // A request needs files and connections of its own, to the database for instance.
         let half = open_files::limit().and_then(|limit| usize::try_from(limit / 2).ok());
         Self {
@@ -82,6 +86,7 @@ impl ServerOptions {
             idle: IDLE,
             headers_within: HEADERS_WITHIN,
             read_within: READ_WITHIN,
+            refusals: RefusalPacer::new(settings.refusal_rate, clock),
         }
     }
 }
@@ -126,7 +131,7 @@ pub(crate) async fn serve(
         }
         let activity = ConnectionActivity::new(share);
         let stream = WriteTimeoutStream::new(ready(stream), terms.read_within, activity.clone());
-        let connection = connection(&http, app.clone(), stream, peer, Arc::clone(&terms.trusted), shutdown);
+        let connection = connection(&http, app.clone(), stream, peer, &terms, shutdown);
         tokio::spawn(run(graceful.watch(connection), activity));
     }
     drop(listener);
@@ -161,10 +166,11 @@ fn connection(
     app: Router,
     stream: WriteTimeoutStream<TcpStream>,
     peer: SocketAddr,
-    trusted: Arc<[IpNet]>,
+    terms: &ServerOptions,
     shutdown: &Shutdown,
 ) -> impl GracefulConnection<Error = hyper::Error> + Send + use<> {
     let (activity, shutdown) = (stream.activity().clone(), shutdown.clone());
+    let (trusted, refusals) = (Arc::clone(&terms.trusted), terms.refusals.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let client = client(peer, request.headers(), &trusted);
         request.extensions_mut().insert(ConnectInfo(client));
@@ -175,7 +181,18 @@ fn connection(
         request.extensions_mut().insert(shutdown.clone());
         let in_hand = activity.begin();
         let answer = app.clone().oneshot(request.map(Body::new));
-        async move { answer.await.map(|answer| answer.map(|body| in_hand.track_body(body))) }
+        let (activity, shutdown, refusals) = (activity.clone(), shutdown.clone(), refusals.clone());
+        async move {
+            let answer = answer.await?;
+            let held = refusals.hold(client.ip(), answer.status(), activity.take_received());
+            if !held.is_zero() {
+                tokio::select! {
+                    () = tokio::time::sleep(held) => {}
+                    () = shutdown.soft().cancelled() => {}
+                }
+            }
+            Ok::<_, Infallible>(answer.map(|body| in_hand.track_body(body)))
+        }
     });
     http.serve_connection(TokioIo::new(stream), service)
 }

@@ -1,6 +1,6 @@
 //! A connection that is given up when its client does not read. Answers are made as fast as they are read, so that a client
 //! that reads nothing would hold its connection, and what stands behind it, for ever. When all is sent, the
-//! connection's activity is told.
+//! connection's activity is told, and so it is of all that comes.
 
 use std::{
     io::{self, IoSlice},
@@ -85,7 +85,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<T> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
+        self.activity.received(buf.filled().len().saturating_sub(before));
+        Poll::Ready(Ok(()))
     }
 }
 

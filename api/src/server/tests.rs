@@ -2,8 +2,9 @@
 
 use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
-use axum::{body::Bytes, extract::Request};
-use futures::stream;
+use axum::{body::Bytes, extract::Request, http::StatusCode, response::IntoResponse};
+use futures::{FutureExt, stream};
+use lectern_shared::config::rate::parse_rate;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::Notify,
@@ -22,6 +23,7 @@ fn terms() -> ServerOptions {
         idle: DEADLINE,
         headers_within: DEADLINE,
         read_within: DEADLINE,
+        refusals: RefusalPacer::new(None, Clock::system()),
     }
 }
 
@@ -42,7 +44,7 @@ struct Server {
 }
 
 impl Server {
-    /// Answers `/endless` without an end, and everything else with `here`.
+    /// Answers `/endless` without an end, refuses `/wrong`, and answers everything else with `here`.
     fn start(terms: ServerOptions) -> Self {
         let (shutdown, over) = (Shutdown::new(), Arc::<Notify>::default());
         let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -53,9 +55,10 @@ impl Server {
                 let body = stream::unfold(Told(told), async |told| {
                     Some((Ok::<_, io::Error>(Bytes::from_static(&[b'x'; 16 << 10])), told))
                 });
-                Body::from_stream(body)
+                Body::from_stream(body).into_response()
             }
-            _ => Body::from("here"),
+            "/wrong" => (StatusCode::BAD_REQUEST, "wrong").into_response(),
+            _ => "here".into_response(),
         });
         tokio::spawn(async move { serve(app, listener, terms, &stopping).await });
         Self { addr, over, shutdown }
@@ -221,4 +224,24 @@ async fn a_connection_that_was_idle_for_a_moment_does_not_give_way() {
     assert!(!server.answers_to(3).await);
     held.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     read_until(&mut held, b"here").await;
+}
+
+const WRONG: &str = "GET /wrong HTTP/1.1\r\nHost: x\r\n\r\n";
+
+#[tokio::test]
+async fn whoever_is_refused_too_often_waits_for_it_and_for_nothing_else_and_nobody_else_does() {
+    let refusals =
+        RefusalPacer::holding_for(DEADLINE * 10, parse_rate("1/h burst 1").unwrap(), Clock::system());
+    let server = Server::start(ServerOptions { refusals, ..terms() });
+    read_until(&mut server.sent(WRONG).await, b"wrong").await;
+    let mut held = server.sent(WRONG).await;
+    assert!(server.answers().await, "what is right is answered at once");
+    read_until(&mut server.sent_from(2, WRONG).await, b"wrong").await;
+    assert!(held.read_u8().now_or_never().is_none(), "it was to be held back");
+
+    server.shutdown.begin();
+    assert!(
+        to_the_end(&mut held).await.ends_with(b"wrong"),
+        "a shutdown waits for nothing that could be sent"
+    );
 }

@@ -153,6 +153,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_OIDC_WORKSPACE", "none", "the id of the workspace that these roles are for";
     "LECTERN_OIDC_NAME", "single sign-on", "what pages call the provider";
     "LECTERN_RATE_LIMIT", "200/s", "requests of one credential and of one address: `200/s`, `60/m`, `200/s burst 500` (without a burst, ten times the number) or `off`";
+    "LECTERN_REFUSAL_RATE", "20/s", "requests of one address that are refused for a fault of theirs and answered at once; answers to further ones are held back, for two seconds at most. 64 KiB that were sent count as one request more. Written as LECTERN_RATE_LIMIT";
     "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited; of theirs, `X-Forwarded-Host` and `X-Forwarded-Proto` count for the links of citations where LECTERN_PUBLIC_URL is not set";
     "LECTERN_PUBLIC_URL", "none: links of citations begin as the request's own address did, others are relative to the service", "where browsers reach the service, such as `https://lectern.example.com`, or with a path behind it: invitations and citations link there";
     "LECTERN_CORS_ORIGINS", "none", "origins (separated by commas, such as `https://app.example.com`) whose pages browsers let call the API, or `*` for all";
@@ -306,6 +307,8 @@ pub struct Settings {
     pub oidc: Option<OidcSettings>,
     /// How many requests one caller may send.
     pub rate_limit: Option<RequestRate>,
+    /// How many refused requests of one address are answered at once.
+    pub refusal_rate: Option<RequestRate>,
     /// Networks of proxies that are believed from whom they have a request.
     pub trusted_proxies: Vec<IpNet>,
     /// Where browsers reach the service.
@@ -407,6 +410,7 @@ impl Settings {
             passwords: PasswordPolicy::load(source, oidc.is_some())?,
             oidc,
             rate_limit: source.parse("LECTERN_RATE_LIMIT", "200/s", rate::parse_rate)?,
+            refusal_rate: source.parse("LECTERN_REFUSAL_RATE", "20/s", rate::parse_rate)?,
             trusted_proxies: source.parse("LECTERN_TRUSTED_PROXIES", "", cidrs)?,
             public_url,
             cors_origins: source.parse("LECTERN_CORS_ORIGINS", "", cors::origins)?,

@@ -90,6 +90,22 @@ impl RequestRate {
         self.interval.saturating_mul(self.burst)
     }
 
+    /// What a key's moment is after something that costs as much as `units` requests and cannot be refused any more, and how long
+    /// its answer is to be held back. A key is never further ahead than that its answers are held back for `longest`.
+    pub fn charge(
+        self,
+        before: Timestamp,
+        now: Timestamp,
+        units: u32,
+        longest: Duration,
+    ) -> (Timestamp, Duration) {
+        let free = now.plus(self.span());
+        let furthest = free.plus(longest);
+        let cost = self.interval.saturating_mul(units).min(furthest.since(now));
+        let next = before.clamp(now, furthest).plus(cost).min(furthest);
+        (next, next.since(free))
+    }
+
     /// What a key's moment would be after one more request, and how long that request must wait. `before` is the moment
     /// now, `now` that of a key without one.
     pub fn next(self, before: Timestamp, now: Timestamp) -> (Timestamp, Duration) {

@@ -30,6 +30,7 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         ("LECTERN_BLOBS", "s3:///prefix", "bucket"),
         ("LECTERN_WORKER_ADDR", "8081", "127.0.0.1:8080"),
         ("LECTERN_RATE_LIMIT", "fast", "200/s"),
+        ("LECTERN_REFUSAL_RATE", "20", "200/s"),
         ("LECTERN_CORS_ORIGINS", "app.example.com", "https://app.example.com"),
         ("QDRANT_URL", "qdrant:6334", "http://"),
         ("LECTERN_EMBEDDER", "gpu", "auto, local, openai-compatible, none"),

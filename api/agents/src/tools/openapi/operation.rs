@@ -17,7 +17,7 @@ use super::{
 /// Most operations that are offered.
 pub(super) const OPERATIONS: usize = 64;
 /// Most operations that are looked at for that: some cannot be asked for.
-const LOOKED_AT: usize = 4_096;
+const LOOKED_AT: usize = 1_024;
 /// Most parameters of one, and most of what else it lists.
 const PARAMETERS: usize = 100;
 /// Longest description, in characters.

@@ -16,6 +16,8 @@ use super::{
 
 /// Longest address, in bytes.
 const ADDRESS: usize = 16 * 1024;
+/// Longest form, in bytes, as long as nothing of it is encoded.
+const FORM: usize = 1024 * 1024;
 
 /// Makes the request.
 ///
@@ -99,7 +101,7 @@ fn too_long() -> ToolError {
     ToolError::Arguments("`path` and `query` are too long.".to_owned())
 }
 
-/// The fewest bytes that a value takes in an address: nothing that is encoded gets shorter.
+/// The fewest bytes that a value takes in an address or a form: nothing that is encoded gets shorter.
 fn least(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -204,6 +206,13 @@ fn write(body: &OperationBody, value: &Value) -> Result<String, ToolError> {
     let Value::Object(fields) = value else {
         return Err(ToolError::Arguments("`body` must be an object.".to_owned()));
     };
+    // The name of a field stands before each of its items.
+    let least = |(name, value): (&String, &Value)| {
+        name.len().saturating_mul(value.as_array().map_or(1, Vec::len)).saturating_add(least(value))
+    };
+    if fields.iter().map(least).fold(0, usize::saturating_add) > FORM {
+        return Err(ToolError::Arguments("`body` is too long for a form.".to_owned()));
+    }
     let mut form = form_urlencoded::Serializer::new(String::new());
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
         let style = styles
@@ -236,7 +245,11 @@ mod tests {
     };
 
     fn read(path: &str, parameters: &Value) -> OpenApiOperation {
-        let document = json!({"openapi": "3.0.0", "paths": {path: {"get": {"parameters": parameters}}}});
+        only_one(&json!({path: {"get": {"parameters": parameters}}}))
+    }
+
+    fn only_one(paths: &Value) -> OpenApiOperation {
+        let document = json!({"openapi": "3.0.0", "paths": paths});
         let document = OpenApiDocument::read(document.to_string().as_bytes()).ok().unwrap();
         let mut schemas = SchemaCopier::new(&document);
         let found = FoundOperation::all(&document, None).next().unwrap();
@@ -289,5 +302,16 @@ mod tests {
         let members = |count: usize| Value::Object((0..count).map(|n| (n.to_string(), json!(1))).collect());
         assert_eq!(pairs(&deep.parameters[0], &members(16)).map(|pairs| pairs.len()), Ok(16));
         assert_eq!(pairs(&deep.parameters[0], &members(17)), Err(too_long()));
+    }
+
+    #[test]
+    fn a_form_is_not_written_beyond_its_bound_however_often_a_name_stands_in_it() {
+        let content = json!({"application/x-www-form-urlencoded": {"schema": {"type": "object"}}});
+        let operation = only_one(&json!({"/": {"post": {"requestBody": {"content": content}}}}));
+        let body = operation.body.unwrap();
+        let name = "n".repeat(100_000);
+        let form = |count| write(&body, &json!({&name: vec![""; count]})).map(|form| form.len());
+        assert_eq!(form(10), Ok(10 * 100_001 + 9));
+        assert_eq!(form(11), Err(ToolError::Arguments("`body` is too long for a form.".to_owned())));
     }
 }
