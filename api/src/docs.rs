@@ -13,7 +13,8 @@ use axum::{
 use utoipa::openapi::OpenApi;
 
 use crate::{
-    error::ApiError, http::unknown_path, response::ApiResult, state::AppState, static_file::StaticFile,
+    error::ApiError, error_response::unknown_path, response::ApiResult, state::AppState,
+    static_file::StaticFile,
 };
 
 /// The pages may run and ask for nothing but what this service serves, in no other site's frame.

@@ -1,12 +1,12 @@
 //! What holds for every request: an id, one log line, the form of errors, and no panic that gets out.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{panic::AssertUnwindSafe, time::Instant};
 
 use axum::{
     Json,
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -15,49 +15,32 @@ use lectern_runtime::Runtime;
 use lectern_shared::telemetry;
 use serde_json::json;
 use tracing::{Instrument, Span};
-use uuid::Uuid;
 
 use crate::{
     dashboard,
     error::{ApiError, ApiErrorKind},
+    error_response::status_of,
     leftover::DrainableBody,
     mcp, openai,
+    request_id::{self, RequestId},
 };
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
-
-/// The id of a request, for whoever notes it. It goes with every request.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestId(pub(crate) Arc<str>);
-
-/// Longest caller-made request id that is taken over.
-const LONGEST_ID: usize = 128;
-
-/// The caller's own id, if it is a sane one; else a new one.
-fn request_id(request: &Request) -> String {
-    let sane = |id: &&str| {
-        (1..=LONGEST_ID).contains(&id.len())
-            && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':'))
-    };
-    let own = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(sane);
-    own.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
-}
 
 /// Gives the request an id, answers errors and panics in the one form, and writes one log line.
 pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, next: Next) -> Response {
-    let id = request_id(&request);
+    let id = RequestId::of(&request);
     let method = request.method().clone();
     // The pattern, not the path: paths hold ids.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let face = ResponseFace::of(request.uri().path(), request.headers());
     let started = Instant::now();
     let in_flight = runtime.metrics.request_began();
-    let span = span(&request, route.as_deref(), &id);
+    let span = span(&request, route.as_deref(), id.as_str());
     let (parts, body) = request.into_parts();
     let leftover = DrainableBody::new(body);
     let mut request = Request::from_parts(parts, Body::new(leftover.clone()));
-    request.extensions_mut().insert(RequestId(id.as_str().into()));
+    request.extensions_mut().insert(id.clone());
     let answer = async {
         let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
@@ -67,7 +50,7 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
         leftover.drain();
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             let allow = response.headers_mut().remove(header::ALLOW);
-            response = face.error_response(&error, &id);
+            response = face.error_response(&error, id.as_str());
             if let Some(allow) = allow {
                 response.headers_mut().insert(header::ALLOW, allow);
             }
@@ -86,8 +69,8 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
             500.. => tracing::error!(%method, route, status, milliseconds, "request"),
             _ => tracing::info!(%method, route, status, milliseconds, "request"),
         }
-        if let Ok(value) = HeaderValue::from_str(&id) {
-            response.headers_mut().insert(REQUEST_ID, value);
+        if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+            response.headers_mut().insert(request_id::HEADER, value);
         }
         if face == ResponseFace::OpenAi {
             openai::add_headers(&mut response, took);
@@ -120,20 +103,6 @@ fn span(request: &Request, route: Option<&str>, id: &str) -> Span {
         telemetry::note(&span, "http.route", route.to_owned());
     }
     span
-}
-
-/// The status code of an error's answer.
-pub(crate) fn status_of(error: &ApiError) -> StatusCode {
-    StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-}
-
-/// The body is made by [`observe`], which knows the request's id.
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let mut response = status_of(&self).into_response();
-        response.extensions_mut().insert(self);
-        response
-    }
 }
 
 /// Whose form an answer has, by the path that was asked for.
@@ -198,18 +167,4 @@ fn error_body(error: &ApiError, request_id: &str) -> Response {
         object.insert("fields".to_owned(), json!(error.fields));
     }
     (status_of(error), Json(body)).into_response()
-}
-
-/// Answers for paths that do not exist.
-pub(crate) async fn unknown_path() -> ApiError {
-    ApiError::new(ApiErrorKind::NotFound, "not_found", "There is nothing at this path.")
-}
-
-/// Answers for methods that a path does not have.
-pub(crate) async fn method_not_allowed() -> ApiError {
-    ApiError::new(
-        ApiErrorKind::MethodNotAllowed,
-        "method_not_allowed",
-        "This path does not take this method.",
-    )
 }

@@ -7,6 +7,7 @@ mod cors;
 mod dashboard;
 mod docs;
 mod error;
+mod error_response;
 mod evaluator;
 mod extract;
 mod fields;
@@ -21,6 +22,7 @@ mod openapi;
 mod operator;
 mod public_address;
 mod rate_limit;
+mod request_id;
 mod response;
 mod run_stream;
 mod server;
@@ -117,8 +119,8 @@ fn router(state: AppState) -> Router {
         .merge(docs::router(&document))
         .merge(dashboard::router())
         .merge(mcp::router(&state))
-        .fallback(http::unknown_path)
-        .method_not_allowed_fallback(http::method_not_allowed)
+        .fallback(error_response::unknown_path)
+        .method_not_allowed_fallback(error_response::method_not_allowed)
         .layer(middleware::from_fn_with_state(state.clone(), auth::in_force::guard))
         .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit))
         .layer(middleware::from_fn_with_state(state.clone(), dashboard::session::admit))

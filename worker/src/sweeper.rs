@@ -389,10 +389,10 @@ async fn purge_generation(
 ) -> Result<(), SweepError> {
     let PurgeableGeneration { retired, document_id, removals } = *generation;
     // Written down before the first is removed, so that whoever goes on after a crash does not count what was left.
-    if receipts::wants_entries(db, retired).await? {
+    if generations::wants_entries(db, retired).await? {
         let entries = index.count(retired.workspace_id(), retired.id()).await?;
         let mut tx = db.begin_essential().await?;
-        receipts::note_entries(&mut tx, retired, entries).await?;
+        generations::note_entries(&mut tx, retired, entries).await?;
         tx.commit().await?;
     }
     index.remove(retired).await?;

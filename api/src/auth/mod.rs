@@ -19,7 +19,7 @@ use self::{
 };
 use crate::{
     error::ApiError,
-    http::RequestId,
+    request_id::RequestId,
     services::{
         actor::{Actor, RequestOrigin},
         credentials::{Authenticator, RequestContext},

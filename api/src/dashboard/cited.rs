@@ -8,7 +8,7 @@ use axum::{
 
 use super::{PagePolicy, ROBOTS, html, text::place_words};
 use crate::{
-    http::unknown_path,
+    error_response::unknown_path,
     response::ApiResult,
     services::{
         citations::{CitationLinks, CitedPassage},

@@ -38,7 +38,7 @@ use axum::{
 pub(crate) use self::frame::wants_json;
 use crate::{
     error::{ApiError, ApiErrorKind},
-    http::status_of,
+    error_response::status_of,
     response::ApiResult,
     state::AppState,
     static_file::StaticFile,

@@ -23,8 +23,8 @@ use super::{
 use crate::{
     auth::in_force::RequestCredential,
     error::ApiError,
+    error_response::unknown_path,
     extract::parameter,
-    http::unknown_path,
     response::ApiResult,
     run_stream::streamed,
     services::{

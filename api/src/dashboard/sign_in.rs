@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     error::ApiError,
+    error_response::unknown_path,
     extract::parameter,
-    http::unknown_path,
     public_address::PublicAddress,
     response::ApiResult,
     services::{

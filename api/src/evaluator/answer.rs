@@ -17,7 +17,7 @@ use lectern_shared::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{EvaluationRuns, run::RunFailure};
+use super::{EvaluationRuns, failure::RunFailure};
 use crate::services::workspaces::UsageService;
 
 /// Characters of an answer that are kept with its case; all of it is in its trace.

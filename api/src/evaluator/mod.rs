@@ -2,6 +2,7 @@
 //! elsewhere behind the last case that was noted.
 
 mod answer;
+mod failure;
 mod run;
 
 use lectern_agents::{run::AgentParts, tools::Toolbox};
@@ -21,7 +22,7 @@ use lectern_shared::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::run::{CaseRunner, RunFailure};
+use self::{failure::RunFailure, run::CaseRunner};
 use crate::{services::agents::versions::AgentHistory, state::AppState};
 
 /// The runs of evaluations.

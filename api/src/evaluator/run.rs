@@ -1,21 +1,20 @@
 //! One run of an evaluation.
 
-use std::{collections::BTreeMap, fmt::Display, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt, stream};
 use lectern_agents::{
-    evaluation::{self, GoldError, GoldFinder, GoldPlace},
+    evaluation::{self, GoldFinder, GoldPlace},
     search::{MetadataFilter, RerankPatience, SearchError, SearchRequest},
 };
 use lectern_db::{
-    self as db, DbError,
+    self as db,
     evaluations::{
         self, cases,
         runs::{self, NewCaseResult},
     },
 };
 use lectern_shared::{
-    compute::ComputeStopped,
     ids::{DocumentId, EvaluationCaseId},
     model::{
         evaluation::{
@@ -29,7 +28,7 @@ use lectern_shared::{
 use tokio::time::{Duration, Instant};
 use uuid::Uuid;
 
-use super::{EvaluationRuns, answer::CaseAsker};
+use super::{EvaluationRuns, answer::CaseAsker, failure::RunFailure};
 
 /// Cases that are read, and results that are written, at a time.
 const BATCH: u32 = 50;
@@ -37,49 +36,6 @@ const BATCH: u32 = 50;
 const WRITTEN_EVERY: Duration = Duration::from_secs(2);
 /// Results that are read at a time when all are there.
 const READ: u32 = 1_000;
-
-/// Why a run does not come to its end.
-#[derive(Debug)]
-pub(super) enum RunFailure {
-    /// Somebody stopped it, or another process has it.
-    Lost,
-    /// This process stops.
-    Interrupted,
-    /// It cannot be done; why, for people.
-    Stopped(String),
-    /// A part of the service is away.
-    Outage(String),
-}
-
-impl RunFailure {
-    /// A mistake of ours: to try it again and again would be no better.
-    fn internal(cause: impl Display) -> Self {
-        tracing::error!(%cause, "a run of an evaluation failed inside the service");
-        Self::Stopped("Something failed inside the service.".to_owned())
-    }
-}
-
-impl From<DbError> for RunFailure {
-    fn from(error: DbError) -> Self {
-        if error.is_outage() { Self::Outage(error.to_string()) } else { Self::internal(error) }
-    }
-}
-
-impl From<ComputeStopped> for RunFailure {
-    fn from(stopped: ComputeStopped) -> Self {
-        // That the process stops is known before this: something panicked, and would do so again.
-        Self::internal(stopped)
-    }
-}
-
-impl From<GoldError> for RunFailure {
-    fn from(error: GoldError) -> Self {
-        match error {
-            GoldError::Db(error) => error.into(),
-            GoldError::Stopped(stopped) => stopped.into(),
-        }
-    }
-}
 
 /// Goes through the cases of a run.
 pub(super) struct CaseRunner<'a> {

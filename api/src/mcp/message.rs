@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     error::{ApiError, ApiErrorKind},
-    http::status_of,
+    error_response::status_of,
 };
 
 const PARSE_ERROR: i32 = -32_700;

@@ -9,6 +9,7 @@ mod message;
 mod metadata;
 mod resources;
 mod running;
+mod served;
 mod server;
 mod text;
 mod tools;
@@ -35,7 +36,7 @@ use tracing::Span;
 pub(crate) use self::message::error_response;
 use self::{
     arguments::CallArguments, context::CallContext, message::MessageOutline, running::RunningCalls,
-    server::McpServer,
+    served::ServedServices, server::McpServer,
 };
 use crate::{
     auth::{
@@ -97,7 +98,7 @@ impl McpEndpoint {
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_max_request_body_bytes(usize::MAX);
-        let server = McpServer::new(state);
+        let server = McpServer::new(ServedServices::new(state));
         let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config);
         Self { service, running: RunningCalls::default() }
     }

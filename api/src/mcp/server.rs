@@ -1,6 +1,5 @@
 //! What the server answers to each kind of message.
 
-use axum::extract::FromRef;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -11,14 +10,7 @@ use rmcp::{
     service::RequestContext,
 };
 
-use super::{context::CallContext, resources, tools};
-use crate::{
-    services::{
-        asking::AskService, citations::CitationLinks, documents::DocumentService, pages::PageService,
-        search::SearchService,
-    },
-    state::AppState,
-};
+use super::{context::CallContext, resources, served::ServedServices, tools};
 
 /// What a model is told of the server.
 const INSTRUCTIONS: &str = "Lectern holds documents of a team and agents that answer from them with verified citations. Use \
@@ -38,23 +30,11 @@ const WITH_PARAMETERS: [&str; 7] = [
 
 /// The server. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct McpServer {
-    pub(super) asking: AskService,
-    pub(super) documents: DocumentService,
-    pub(super) links: CitationLinks,
-    pub(super) pages: PageService,
-    pub(super) search: SearchService,
-}
+pub(super) struct McpServer(ServedServices);
 
 impl McpServer {
-    pub(super) fn new(state: &AppState) -> Self {
-        Self {
-            asking: AskService::from_ref(state),
-            documents: DocumentService::from_ref(state),
-            links: CitationLinks::from_ref(state),
-            pages: PageService::from_ref(state),
-            search: SearchService::from_ref(state),
-        }
+    pub(super) fn new(services: ServedServices) -> Self {
+        Self(services)
     }
 }
 
@@ -79,7 +59,7 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        tools::call(self, &request.name, &context).await.map(CallToolResponse::from)
+        tools::call(&self.0, &request.name, &context).await.map(CallToolResponse::from)
     }
 
     async fn list_resources(
@@ -88,7 +68,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let call = CallContext::of(&context)?;
-        resources::list(&self.documents, &call.actor, request.and_then(|page| page.cursor)).await
+        resources::list(&self.0.documents, &call.actor, request.and_then(|page| page.cursor)).await
     }
 
     async fn list_resource_templates(
@@ -106,7 +86,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let call = CallContext::of(&context)?;
-        let read = resources::read(&self.documents, &call.actor, &request.uri).await?;
+        let read = resources::read(&self.0.documents, &call.actor, &request.uri).await?;
         Ok(ReadResourceResponse::from(read))
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     error::{ApiError, ApiErrorKind},
-    http::status_of,
+    error_response::status_of,
 };
 
 /// Whether an SDK tries again, whatever the status is.

@@ -1,6 +1,5 @@
 //! Collections: named sets of documents.
 
-mod defaults;
 mod files;
 
 use lectern_db::{self as db, Db};
@@ -21,7 +20,6 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub(super) use self::defaults::TargetCollections;
 pub(crate) use self::files::{CollectionDraft, CollectionWithFiles, FileAddition, FileBatch};
 use super::{
     NAME,

@@ -11,6 +11,7 @@ pub(crate) mod readers;
 mod rules;
 pub(crate) mod schema;
 pub(crate) mod splitter;
+mod target_collections;
 
 use std::sync::Arc;
 
@@ -40,11 +41,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub(crate) use self::file::SourceContent;
-pub(super) use self::file::blob_failed;
 pub(crate) use self::{
     attributes::FileAttributes, browse::BulkAction, change::DocumentChange, details::DocumentDetails,
     duplicates::DuplicateGroup,
 };
+pub(super) use self::{file::blob_failed, target_collections::TargetCollections};
 use self::{
     schema::{AuthorizationSchema, PageSchema, TypeSchema},
     splitter::NewSplitter,
@@ -52,7 +53,6 @@ use self::{
 use super::{
     actor::{Actor, Permission},
     audit::AuditService,
-    collections::TargetCollections,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
     workspaces::over_quota,
 };

@@ -34,10 +34,9 @@ pub(crate) use self::file_kind::FileKind;
 use self::slots::{UploadSlot, UploadSlots};
 use super::{
     actor::{Actor, Permission},
-    collections::TargetCollections,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
     documents::{
-        DocumentDetails, allowed_bytes, blob_failed, check_quota, queue_new, readers,
+        DocumentDetails, TargetCollections, allowed_bytes, blob_failed, check_quota, queue_new, readers,
         schema::PageSchema,
         splitter::{self, NewSplitter},
     },

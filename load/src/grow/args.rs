@@ -4,9 +4,12 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::Args;
 
-use super::one;
 use crate::bench::{BenchError, ServiceArgs};
 
+/// Passages of a document of the one workspace, about.
+pub(super) const PASSAGES: u64 = 10;
+/// The smallest step: what is asked of some documents needs as many.
+const FEWEST_PASSAGES: u64 = 100;
 /// Documents that can be told apart by their facts.
 const MOST_DOCUMENTS: u64 = 5_000_000;
 
@@ -45,13 +48,13 @@ impl GrowArgs {
         if self.requests == 0 || self.starts == 0 || self.each == 0 {
             return Err(BenchError::Arguments("--requests, --starts and --each must be 1 at least"));
         }
-        if self.steps.first().is_some_and(|passages| passages < one::FEWEST_PASSAGES) {
+        if self.steps.first().is_some_and(|passages| passages < FEWEST_PASSAGES) {
             return Err(BenchError::Arguments("the first of --steps must be 100 passages at least"));
         }
         if self.workspaces.first().is_some_and(|workspaces| workspaces < 2) {
             return Err(BenchError::Arguments("the first of --workspaces must be 2 at least"));
         }
-        let of_one = self.steps.last().map(|passages| passages / one::PASSAGES);
+        let of_one = self.steps.last().map(|passages| passages / PASSAGES);
         let of_many = self.workspaces.last().map(|workspaces| workspaces.saturating_mul(self.each));
         if of_one.max(of_many) > Some(MOST_DOCUMENTS) {
             return Err(BenchError::Arguments("more than five million documents cannot be told apart"));

@@ -197,6 +197,28 @@ pub async fn purgeable(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<Purgea
     })?)
 }
 
+/// Whether somebody is told of the removal of a generation, and how many entries the index holds of it is not noted yet.
+pub async fn wants_entries(db: &Db, retired: RetiredGeneration) -> Result<bool> {
+    let wanted: Option<GenerationId> = on!(db, |c| sqlx::query_scalar(
+        "SELECT g.id FROM generations g JOIN deletion_receipts r ON r.document_id = g.document_id
+         WHERE g.id = $1 AND g.removed_entries IS NULL"
+    )
+    .bind(retired.id())
+    .fetch_optional(c))?;
+    Ok(wanted.is_some())
+}
+
+/// Notes how many entries of a generation the index held before their removal began; what was noted first stays.
+pub async fn note_entries(tx: &mut Tx, retired: RetiredGeneration, entries: u64) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE generations SET removed_entries = $2 WHERE id = $1 AND removed_entries IS NULL")
+            .bind(retired.id())
+            .bind(i64::try_from(entries).unwrap_or(i64::MAX))
+    )?;
+    Ok(())
+}
+
 /// Notes that a generation's entries were removed from the index, and that they are to be removed once more at `again_at`,
 /// because a writer that was given up may still have added some.
 pub async fn remove_again(tx: &mut Tx, retired: RetiredGeneration, again_at: Timestamp) -> Result<()> {

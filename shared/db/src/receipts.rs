@@ -3,11 +3,11 @@
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{DocumentId, GenerationId, UserId, WorkspaceId},
+    ids::{DocumentId, UserId, WorkspaceId},
     model::receipt::DeletionReceipt,
 };
 
-use crate::{Db, Result, Tx, audit, execute, generations::RetiredGeneration, on};
+use crate::{Db, Result, Tx, audit, execute, on};
 
 /// Writes down what there is of a document that is about to be deleted in this transaction.
 pub async fn open(
@@ -37,28 +37,6 @@ pub async fn open(
         .bind(workspace)
         .bind(now)
         .bind(by)
-    )?;
-    Ok(())
-}
-
-/// Whether somebody is told of the removal of a generation, and how many entries the index holds of it is not noted yet.
-pub async fn wants_entries(db: &Db, retired: RetiredGeneration) -> Result<bool> {
-    let wanted: Option<GenerationId> = on!(db, |c| sqlx::query_scalar(
-        "SELECT g.id FROM generations g JOIN deletion_receipts r ON r.document_id = g.document_id
-         WHERE g.id = $1 AND g.removed_entries IS NULL"
-    )
-    .bind(retired.id())
-    .fetch_optional(c))?;
-    Ok(wanted.is_some())
-}
-
-/// Notes how many entries of a generation the index held before their removal began; what was noted first stays.
-pub async fn note_entries(tx: &mut Tx, retired: RetiredGeneration, entries: u64) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query("UPDATE generations SET removed_entries = $2 WHERE id = $1 AND removed_entries IS NULL")
-            .bind(retired.id())
-            .bind(i64::try_from(entries).unwrap_or(i64::MAX))
     )?;
     Ok(())
 }

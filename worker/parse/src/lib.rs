@@ -15,3 +15,4 @@ pub mod fuzzing;
 mod listing;
 mod output;
 pub mod protocol;
+mod raster;

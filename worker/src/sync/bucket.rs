@@ -30,9 +30,10 @@ use parking_lot::Mutex;
 use url::Url;
 
 use super::{
+    context::{Enumeration, SyncContext},
+    failure::RunFailure,
     item::{FoundItem, ItemValidators, StagedFile, StagingFailure, is_unreadable},
     record::{ItemState, RunRecorder, document_name},
-    run::{Enumeration, RunFailure, SyncContext},
 };
 
 /// A store that sends nothing for so long is given up.

@@ -10,11 +10,12 @@ use lectern_shared::model::sync::{FeedConfig, SyncItem};
 use url::Url;
 
 use super::{
+    context::{Enumeration, SyncContext},
+    failure::RunFailure,
     item::{FoundItem, ItemValidators, StagedFile, StagingFailure},
     listing,
     pages::{FetchedPage, KnownPage, PageAnswer, PageClient, SmallFile},
     record::{ItemState, RunRecorder, document_name},
-    run::{Enumeration, RunFailure, SyncContext},
 };
 
 /// The most bytes of a feed.

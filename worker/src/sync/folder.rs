@@ -15,9 +15,10 @@ use rustix::fs::{Mode, OFlags, open, openat};
 use tokio_util::io::ReaderStream;
 
 use super::{
+    context::{Enumeration, SyncContext},
+    failure::RunFailure,
     item::{FoundItem, ItemValidators, StagedFile, StagingFailure, is_unreadable},
     record::{ItemState, RunRecorder, document_name},
-    run::{Enumeration, RunFailure, SyncContext},
 };
 
 /// Folders within folders that are looked into.

@@ -11,7 +11,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::run::RunFailure;
+use super::failure::RunFailure;
 use crate::source::temporary_file;
 
 /// Ends of names of files in which there is no text to read: pictures, sound, films, archives, programs.

@@ -3,7 +3,7 @@
 use lectern_parse::protocol::Listing;
 use lectern_sandbox::{ListFailure, ListOrder, Sandbox};
 
-use super::run::RunFailure;
+use super::failure::RunFailure;
 
 /// Has a list read; none when the bytes are none, or need more time or memory than is allowed.
 ///

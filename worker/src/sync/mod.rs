@@ -2,6 +2,8 @@
 //! and makes, changes and deletes documents, which are ingested like any others. A run that is cut off goes on elsewhere.
 
 mod bucket;
+mod context;
+mod failure;
 mod feed;
 mod folder;
 mod hosts;
@@ -36,10 +38,7 @@ use lectern_shared::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    hosts::HostPacer,
-    run::{RunFailure, SyncRunner},
-};
+use self::{failure::RunFailure, hosts::HostPacer, run::SyncRunner};
 
 /// Sources that are scheduled at a time.
 const SCHEDULED: u32 = 50;

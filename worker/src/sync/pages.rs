@@ -16,11 +16,12 @@ use reqwest::header::{
 use url::{Origin, Url};
 
 use super::{
+    context::SyncContext,
+    failure::RunFailure,
     hosts::HostPacer,
     item::{StagedFile, StagingFailure},
     listing,
     robots::{ROBOTS_BYTES, SiteRules},
-    run::{RunFailure, SyncContext},
 };
 use crate::source::{authorization_headers, file_name};
 

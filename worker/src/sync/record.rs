@@ -33,8 +33,8 @@ use lectern_shared::{
 use tokio_util::io::ReaderStream;
 
 use super::{
+    failure::RunFailure,
     item::{FoundItem, ItemValidators, StagedFile},
-    run::RunFailure,
 };
 
 /// Bytes that the key of an item has at most: more than an index takes.

@@ -1,9 +1,7 @@
 //! One run of a source: what there is is looked at, and then what is gone is deleted, if that is not too much.
 
-use std::{fmt::Display, io};
-
 use lectern_db::{
-    self as db, DbError, Tx,
+    self as db, Tx,
     audit::AuditEvent,
     documents::deletion::delete_with_receipt,
     sync::{
@@ -14,7 +12,6 @@ use lectern_db::{
 use lectern_runtime::{Runtime, leased::lease_end};
 use lectern_sandbox::Sandbox;
 use lectern_shared::{
-    blobs::BlobError,
     ids::{AuditEventId, DocumentId, UserId},
     model::{
         audit::AuditAction,
@@ -25,88 +22,18 @@ use lectern_shared::{
 };
 use secrecy::ExposeSecret;
 
-use super::{bucket, feed, folder, hosts::HostPacer, record::RunRecorder, site};
-use crate::failure::IngestFailure;
+use super::{
+    bucket,
+    context::{Enumeration, SyncContext},
+    failure::RunFailure,
+    feed, folder,
+    hosts::HostPacer,
+    record::RunRecorder,
+    site,
+};
 
 /// Documents that are looked up at a time when they are deleted.
 const DELETED: u32 = 200;
-
-/// Why a run does not come to its end.
-#[derive(Debug)]
-pub(super) enum RunFailure {
-    /// Somebody stopped it, or another worker has it.
-    Lost,
-    /// This process stops.
-    Interrupted,
-    /// It cannot be done; why, for people.
-    Stopped(String),
-    /// A part of the service is away.
-    Outage(String),
-}
-
-impl RunFailure {
-    /// It cannot be done.
-    pub(super) fn stop(why: impl Display) -> Self {
-        let mut why = why.to_string();
-        if !why.ends_with('.') {
-            why.push('.');
-        }
-        Self::Stopped(why)
-    }
-
-    /// A mistake of ours.
-    fn internal(cause: impl Display) -> Self {
-        tracing::error!(%cause, "a run of a source failed inside the service");
-        Self::stop("Something failed inside the service")
-    }
-}
-
-impl From<DbError> for RunFailure {
-    fn from(error: DbError) -> Self {
-        if error.is_outage() { Self::Outage(error.to_string()) } else { Self::internal(error) }
-    }
-}
-
-impl From<BlobError> for RunFailure {
-    fn from(error: BlobError) -> Self {
-        Self::Outage(error.to_string())
-    }
-}
-
-impl From<io::Error> for RunFailure {
-    fn from(error: io::Error) -> Self {
-        Self::Outage(error.to_string())
-    }
-}
-
-impl From<IngestFailure> for RunFailure {
-    fn from(failure: IngestFailure) -> Self {
-        match failure {
-            IngestFailure::Document(error) => Self::stop(error.message),
-            IngestFailure::ClaimLost => Self::Lost,
-            IngestFailure::Outage(cause) => Self::Outage(cause),
-            other => Self::internal(other.into_error().message),
-        }
-    }
-}
-
-/// What was looked at of a source.
-pub(super) struct Enumeration {
-    /// Why what was not come across is not there any more; none when that cannot be said, since not everything was looked at.
-    pub(super) unseen: Option<&'static str>,
-    /// By what the feed is known that was read.
-    pub(super) validators: Option<(Option<String>, Option<String>)>,
-}
-
-/// What a reader of sources works with.
-pub(super) struct SyncContext<'a> {
-    pub(super) runtime: &'a Runtime,
-    /// Where lists are read, in the workspace's turns.
-    pub(super) sandbox: &'a Sandbox,
-    pub(super) pacer: &'a HostPacer,
-    pub(super) source: &'a SyncSource,
-    pub(super) secret: &'a SyncSecret,
-}
 
 /// Works on a run that was claimed.
 pub(super) struct SyncRunner<'a> {

@@ -15,6 +15,8 @@ use lectern_shared::{
 use url::Url;
 
 use super::{
+    context::{Enumeration, SyncContext},
+    failure::RunFailure,
     item::{FoundItem, ItemValidators, is_unreadable},
     listing,
     pages::{
@@ -22,7 +24,6 @@ use super::{
         without_fragment,
     },
     record::{ItemState, RunRecorder, document_name},
-    run::{Enumeration, RunFailure, SyncContext},
     sitemap::{self, SITEMAP_BYTES},
 };
 

@@ -10,7 +10,7 @@ use super::{
     schema,
 };
 use crate::{
-    mcp::{context::CallContext, server::McpServer},
+    mcp::{context::CallContext, served::ServedServices},
     services::asking::AskableAgent,
 };
 
@@ -35,9 +35,9 @@ fn shown(askable: &AskableAgent) -> Value {
     json!({"id": askable.agent().id, "name": askable.agent().name, "description": askable.summary()})
 }
 
-pub(super) async fn list(server: &McpServer, call: &CallContext) -> CallResult {
+pub(super) async fn list(services: &ServedServices, call: &CallContext) -> CallResult {
     let page: PageArguments = call.arguments.read()?;
     let before = AgentId::from(page.before()?);
-    let askable = server.asking.askable(&call.actor, before, page.sought()).await?;
+    let askable = services.asking.askable(&call.actor, before, page.sought()).await?;
     Ok(page.answer("agents", &askable, shown))
 }

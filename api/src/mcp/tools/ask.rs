@@ -18,7 +18,7 @@ use super::{CallResult, schema, search::title};
 use crate::{
     error::{ApiError, ApiErrorKind},
     fields::{FieldRule, JsonFields, validate},
-    mcp::{context::CallContext, server::McpServer},
+    mcp::{context::CallContext, served::ServedServices},
     run_stream::stopping,
     services::{actor::Permission, citations::PassageReference},
 };
@@ -120,15 +120,15 @@ fn output() -> Value {
 }
 
 pub(super) async fn ask(
-    server: &McpServer,
+    services: &ServedServices,
     call: &CallContext,
     context: &RequestContext<RoleServer>,
 ) -> CallResult {
     let AskArguments { agent, question, history } = call.arguments.read()?;
-    let askable = server.asking.find_named(&call.actor, agent.trim()).await?;
+    let askable = services.asking.find_named(&call.actor, agent.trim()).await?;
     let agent = askable.agent().id;
     let question = AgentQuestion { text: question, history, ..AgentQuestion::default() };
-    let running = server.asking.ask(&call.actor, askable, question).await?;
+    let running = services.asking.ask(&call.actor, askable, question).await?;
     let mut progress = ProgressReport::of(context);
     let answered = tokio::select! {
         biased;
@@ -137,7 +137,7 @@ pub(super) async fn ask(
         answered = finish(running, &mut progress) => answered?,
         () = call.stopped() => return Err(stopping()),
     };
-    answered.told(server, call, agent)
+    answered.told(services, call, agent)
 }
 
 /// Nobody waits for the answer any more.
@@ -169,7 +169,7 @@ async fn finish(mut running: RunHandle, progress: &mut ProgressReport) -> Result
 }
 
 impl CitedAnswer {
-    fn told(self, server: &McpServer, call: &CallContext, agent: AgentId) -> CallResult {
+    fn told(self, services: &ServedServices, call: &CallContext, agent: AgentId) -> CallResult {
         let workspace = call.workspace(Permission::AskAgents)?;
         let (mut text, mut cited) = (self.answer.clone(), Vec::new());
         let quotations = AnswerQuotations::of(&self.answer);
@@ -179,7 +179,7 @@ impl CitedAnswer {
                 chunk: citation.chunk_id,
                 quote: citation.quote_range.clone(),
             };
-            let url = call.link(&server.links, workspace, &passage)?;
+            let url = call.link(&services.links, workspace, &passage)?;
             text.push_str(if at == 0 { "\n\nSources:\n" } else { "\n" });
             text.push_str(&line(citation, &quotations, &url));
             cited.push(shown(citation, &url));

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     error::{ApiError, FieldError},
     fields::validate,
-    mcp::{PATH, context::CallContext, server::McpServer},
+    mcp::{PATH, context::CallContext, served::ServedServices},
     services::{
         creation::{CreationOutcome, IdempotentRequest},
         documents::{DocumentDetails, NewDocument},
@@ -94,13 +94,13 @@ fn renamed(mut error: ApiError) -> ApiError {
     error
 }
 
-pub(super) async fn list(server: &McpServer, call: &CallContext) -> CallResult {
+pub(super) async fn list(services: &ServedServices, call: &CallContext) -> CallResult {
     let page: PageArguments = call.arguments.read()?;
-    let documents = server.documents.list(&call.actor, page.before()?, page.sought()).await?;
+    let documents = services.documents.list(&call.actor, page.before()?, page.sought()).await?;
     Ok(page.answer("documents", &documents, shown))
 }
 
-pub(super) async fn add(server: &McpServer, call: &CallContext) -> CallResult {
+pub(super) async fn add(services: &ServedServices, call: &CallContext) -> CallResult {
     let AddArguments { name, text, url, collection_ids } = call.arguments.read()?;
     let r#type = match (&text, &url) {
         (Some(_), None) => DocumentType::Txt,
@@ -116,7 +116,7 @@ pub(super) async fn add(server: &McpServer, call: &CallContext) -> CallResult {
     .map_err(renamed)?;
     let once = IdempotentRequest::new(&call.actor, None, PATH, &[]);
     let tell = |made: &DocumentDetails| Ok(shown(made).to_string().into_bytes());
-    let created = server.documents.create(&call.actor, new, once, tell).await.map_err(renamed)?;
+    let created = services.documents.create(&call.actor, new, once, tell).await.map_err(renamed)?;
     let (CreationOutcome::Now(told) | CreationOutcome::Before(told)) = created;
     let told = serde_json::from_slice(&told).map_err(|_| ApiError::internal())?;
     Ok(CallToolResult::structured(told))

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::{CallResult, documents::state_word, json_text, schema, search::title};
 use crate::{
     error::{ApiError, ApiErrorKind},
-    mcp::{context::CallContext, server::McpServer, text::DocumentText},
+    mcp::{context::CallContext, served::ServedServices, text::DocumentText},
     services::{
         actor::Permission,
         citations::PassageReference,
@@ -78,12 +78,12 @@ pub(super) fn described(name: &'static str) -> Tool {
         .with_title("Read a passage or document")
 }
 
-pub(super) async fn fetch(server: &McpServer, call: &CallContext) -> CallResult {
+pub(super) async fn fetch(services: &ServedServices, call: &CallContext) -> CallResult {
     let FetchArguments { id, image } = call.arguments.read()?;
     match id.parse::<FetchTarget>().map_err(|_| unknown())? {
-        FetchTarget::Document(document) => from_passage(server, call, &id, document, 0).await,
-        FetchTarget::Rest(document, number) => from_passage(server, call, &id, document, number).await,
-        FetchTarget::Passage(document, number) => passage(server, call, &id, document, number, image).await,
+        FetchTarget::Document(document) => from_passage(services, call, &id, document, 0).await,
+        FetchTarget::Rest(document, number) => from_passage(services, call, &id, document, number).await,
+        FetchTarget::Passage(document, number) => passage(services, call, &id, document, number, image).await,
     }
 }
 
@@ -93,24 +93,24 @@ fn unknown() -> ApiError {
 
 /// A document's text from one of its passages on.
 async fn from_passage(
-    server: &McpServer,
+    services: &ServedServices,
     call: &CallContext,
     id: &str,
     document: DocumentId,
     number: i64,
 ) -> CallResult {
-    let details = server.documents.find(&call.actor, document).await?.details;
-    let read = DocumentText::read(&server.documents, &call.actor, document, number, LONGEST).await?;
+    let details = services.documents.find(&call.actor, document).await?.details;
+    let read = DocumentText::read(&services.documents, &call.actor, document, number, LONGEST).await?;
     if read.first.is_none() && number > 0 {
         return Err(unknown());
     }
     let shown = Shown { id, document: &details.document, chunk: read.first.as_ref() };
-    shown.answer(server, call, &details.document.name, &read.text, read.next)
+    shown.answer(services, call, &details.document.name, &read.text, read.next)
 }
 
 /// A passage and its neighbours.
 async fn passage(
-    server: &McpServer,
+    services: &ServedServices,
     call: &CallContext,
     id: &str,
     document: DocumentId,
@@ -120,31 +120,35 @@ async fn passage(
     let from = (number - NEIGHBOURS).max(0);
     // At the beginning of a document there are fewer before it.
     let missing = u32::try_from(from - (number - NEIGHBOURS)).unwrap_or_default();
-    let chunks = server.documents.chunks(&call.actor, document, from, TOGETHER - missing).await?;
+    let chunks = services.documents.chunks(&call.actor, document, from, TOGETHER - missing).await?;
     let asked = chunks.iter().find(|chunk| chunk.ordinal == number).cloned().ok_or_else(unknown)?;
-    let details = server.documents.find(&call.actor, document).await?.details;
+    let details = services.documents.find(&call.actor, document).await?.details;
     let mut around = DocumentText::default();
     for chunk in chunks {
         around.add(chunk);
     }
     let title = title(&details.document.name, &asked.place.0);
     let shown = Shown { id, document: &details.document, chunk: Some(&asked) };
-    let mut answer = shown.answer(server, call, &title, &around.text, None)?;
+    let mut answer = shown.answer(services, call, &title, &around.text, None)?;
     if with_image {
-        answer.content.push(Box::pin(page_image(server, call, &asked)).await?);
+        answer.content.push(Box::pin(page_image(services, call, &asked)).await?);
     }
     Ok(answer)
 }
 
 /// The page that a passage begins on, with the passage marked; or why there is no image of it, which is no failure of the rest.
-async fn page_image(server: &McpServer, call: &CallContext, chunk: &Chunk) -> Result<ContentBlock, ApiError> {
+async fn page_image(
+    services: &ServedServices,
+    call: &CallContext,
+    chunk: &Chunk,
+) -> Result<ContentBlock, ApiError> {
     let Some(page) = chunk.place.0.page else {
         return Ok(ContentBlock::text("There is no image: the document has no pages."));
     };
     let highlights = vec![Highlight::Passage(chunk.chunk_id)];
     let view = PageView { page, width: IMAGE_WIDTH, format: ImageFormat::Png, highlights };
-    let drawn = match server.pages.find(&call.actor, chunk.document_id, view).await {
-        Ok(shown) => server.pages.image(shown).await,
+    let drawn = match services.pages.find(&call.actor, chunk.document_id, view).await {
+        Ok(shown) => services.pages.image(shown).await,
         Err(error) => Err(error),
     };
     match drawn {
@@ -168,7 +172,7 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn answer(
         &self,
-        server: &McpServer,
+        services: &ServedServices,
         call: &CallContext,
         title: &str,
         text: &str,
@@ -179,7 +183,7 @@ impl Shown<'_> {
         let url = match chunk {
             Some(chunk) => {
                 let passage = PassageReference { document: document.id, chunk: chunk.chunk_id, quote: None };
-                call.link(&server.links, workspace, &passage)?
+                call.link(&services.links, workspace, &passage)?
             }
             None => call.address.link("/"),
         };

@@ -19,7 +19,7 @@ use rmcp::{
 use serde_json::Value;
 use tracing::Instrument;
 
-use super::{context::CallContext, message::told, server::McpServer};
+use super::{context::CallContext, message::told, served::ServedServices};
 use crate::{
     error::ApiError,
     services::actor::{Actor, Permission},
@@ -96,7 +96,7 @@ pub(super) fn offered_to(actor: &Actor) -> Vec<Tool> {
 /// # Errors
 /// When there is no such tool. Whatever fails within one is its result.
 pub(super) async fn call(
-    server: &McpServer,
+    services: &ServedServices,
     name: &str,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
@@ -104,7 +104,7 @@ pub(super) async fn call(
     let named = ServedTool::ALL.into_iter().find(|tool| tool.name() == name);
     let unknown = || ErrorData::invalid_params(format!("There is no tool {name:.100}."), None);
     let tool = named.ok_or_else(unknown)?;
-    let running = run(server, tool, &call, context).instrument(call.span.clone());
+    let running = run(services, tool, &call, context).instrument(call.span.clone());
     // Nobody would answer the client otherwise.
     let result = AssertUnwindSafe(running).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(parent: &call.span, tool = tool.name(), "a tool of the server panicked");
@@ -114,19 +114,19 @@ pub(super) async fn call(
 }
 
 async fn run(
-    server: &McpServer,
+    services: &ServedServices,
     tool: ServedTool,
     call: &CallContext,
     context: &RequestContext<RoleServer>,
 ) -> CallResult {
     call.actor.may(tool.permission())?;
     match tool {
-        ServedTool::Search => search::search(server, call).await,
-        ServedTool::Fetch => fetch::fetch(server, call).await,
-        ServedTool::AskAgent => ask::ask(server, call, context).await,
-        ServedTool::ListAgents => agents::list(server, call).await,
-        ServedTool::ListDocuments => documents::list(server, call).await,
-        ServedTool::AddDocument => documents::add(server, call).await,
+        ServedTool::Search => search::search(services, call).await,
+        ServedTool::Fetch => fetch::fetch(services, call).await,
+        ServedTool::AskAgent => ask::ask(services, call, context).await,
+        ServedTool::ListAgents => agents::list(services, call).await,
+        ServedTool::ListDocuments => documents::list(services, call).await,
+        ServedTool::AddDocument => documents::add(services, call).await,
     }
 }
 

@@ -11,7 +11,7 @@ use super::{CallResult, json_text, schema};
 use crate::{
     error::ApiError,
     fields::validate,
-    mcp::{context::CallContext, server::McpServer},
+    mcp::{context::CallContext, served::ServedServices},
     services::{actor::Permission, citations::PassageReference, search::PassageQuery},
 };
 
@@ -35,18 +35,18 @@ pub(super) fn described(name: &'static str) -> Tool {
         .with_title("Search documents")
 }
 
-pub(super) async fn search(server: &McpServer, call: &CallContext) -> CallResult {
+pub(super) async fn search(services: &ServedServices, call: &CallContext) -> CallResult {
     let workspace = call.workspace(Permission::EditDocuments)?;
     let SearchArguments { query, limit } = call.arguments.read()?;
     let query = validate::<PassageQuery>(&json!({"query": query, "limit": limit}))?;
-    let hits = server.search.search(&call.actor, query).await?.passages;
-    let results = hits.iter().map(|hit| result(server, call, workspace, hit));
+    let hits = services.search.search(&call.actor, query).await?.passages;
+    let results = hits.iter().map(|hit| result(services, call, workspace, hit));
     let results = results.collect::<Result<Vec<_>, _>>()?;
     Ok(json_text(&json!({"results": results})))
 }
 
 fn result(
-    server: &McpServer,
+    services: &ServedServices,
     call: &CallContext,
     workspace: WorkspaceId,
     hit: &PassageHit,
@@ -56,7 +56,7 @@ fn result(
     Ok(json!({
         "id": format!("{}:{}", chunk.document_id, chunk.ordinal),
         "title": title(&hit.document_name, &chunk.place.0),
-        "url": call.link(&server.links, workspace, &passage)?,
+        "url": call.link(&services.links, workspace, &passage)?,
     }))
 }
 

@@ -16,7 +16,7 @@ use super::{
         entries::{attributes, metadata},
         files::expiry,
     },
-    schema::{ChunkingSchema, QuerySchema, TypedFilterSchema},
+    schema::{QuerySchema, TypedFilterSchema},
 };
 use crate::{
     fields::{FieldRule, FromFields, GivenId, GivenIds, JsonFields, required},
@@ -275,6 +275,22 @@ fn queries(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<String>>
         fields.refuse(rule.name, "must not be empty");
     }
     Some(queries.into_iter().map(str::to_owned).collect())
+}
+
+/// How to cut a text into passages.
+#[derive(ToSchema)]
+#[schema(as = OpenAiChunking)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[expect(dead_code, reason = "it is written down for the documentation only")]
+enum ChunkingSchema {
+    /// As it is cut without this.
+    Auto,
+    /// Into passages of at most so many tokens.
+    Static {
+        /// The sizes.
+        #[serde(rename = "static")]
+        sizes: StaticChunking,
+    },
 }
 
 /// Sizes of passages, in tokens.

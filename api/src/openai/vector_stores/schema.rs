@@ -8,24 +8,7 @@ use utoipa::{
     },
 };
 
-use super::bodies::StaticChunking;
 use crate::services::search::expression::{ALL_VALUES, CONDITIONS, DEPTH, OPERATORS, VALUES};
-
-/// How to cut a text into passages.
-#[derive(ToSchema)]
-#[schema(as = OpenAiChunking)]
-#[serde(tag = "type", rename_all = "lowercase")]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-pub(super) enum ChunkingSchema {
-    /// As it is cut without this.
-    Auto,
-    /// Into passages of at most so many tokens.
-    Static {
-        /// The sizes.
-        #[serde(rename = "static")]
-        sizes: StaticChunking,
-    },
-}
 
 /// A text, or several.
 pub(super) struct QuerySchema;

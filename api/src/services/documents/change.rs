@@ -27,11 +27,14 @@ use super::{
     splitter::{self, NewSplitter},
     unknown,
 };
-use crate::error::{ApiError, FieldError};
+use crate::{
+    error::{ApiError, FieldError},
+    fields::JsonFields,
+};
 
 /// What is to be different about a document. What is left out stays as it is; null empties a field.
 #[derive(Default, RequestBody, ToSchema)]
-#[body(change, after = readers::check_source)]
+#[body(change, after = check_source)]
 #[expect(clippy::option_option, reason = "absent, null and a value are three things")]
 pub(crate) struct DocumentChange {
     /// How to call it.
@@ -76,6 +79,12 @@ impl DocumentChange {
     /// The text that takes the place of the source.
     pub(crate) fn new_content(&self) -> Option<&str> {
         self.content.as_ref()?.as_deref()
+    }
+}
+
+fn check_source(change: &DocumentChange, fields: &mut JsonFields<'_>) {
+    if change.new_url().is_some() && change.new_content().is_some() {
+        fields.refuse("content", "cannot be given together with url");
     }
 }
 

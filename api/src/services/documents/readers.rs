@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use lectern_shared::model::document::{DocumentType, PageRange, SourceAuthorization};
 use serde_json::{Map, Value, json};
 
-use super::{
-    change::DocumentChange,
-    rules::{self, address_problems},
-};
+use super::rules::{self, address_problems};
 use crate::fields::{FieldRule, JsonFields, as_count};
 
 /// Largest metadata, in bytes of JSON: it is shown in every list.
@@ -57,12 +54,6 @@ pub(super) fn changed_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Stri
         }
     }
     url
-}
-
-pub(super) fn check_source(change: &DocumentChange, fields: &mut JsonFields<'_>) {
-    if change.new_url().is_some() && change.new_content().is_some() {
-        fields.refuse("content", "cannot be given together with url");
-    }
 }
 
 pub(crate) fn metadata(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Map<String, Value>> {

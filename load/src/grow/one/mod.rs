@@ -6,17 +6,12 @@ mod fill;
 use self::fill::GrowingWorkspace;
 use super::{
     GrowthClock, NEW,
-    args::GrowArgs,
+    args::{GrowArgs, PASSAGES},
     figure::{GrowFigure, GrowthTable},
     plan,
     service::GrownService,
 };
 use crate::bench::{BenchError, CLIENTS, ServiceMode, both, grouped, median, millis};
-
-/// Passages of a document, about.
-pub(super) const PASSAGES: u64 = 10;
-/// The smallest step: what is asked of some documents needs as many.
-pub(super) const FEWEST_PASSAGES: u64 = 100;
 
 /// The growth of one workspace in one mode.
 pub(super) struct OneGrowth<'a> {

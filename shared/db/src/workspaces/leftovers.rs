@@ -7,37 +7,11 @@ use lectern_shared::{
     ids::{UserId, WorkspaceId},
 };
 
+use super::remove_owned;
 use crate::{Db, Result, Tx, accounts, documents, execute, on};
 
 /// Documents that are deleted in one transaction.
 const DOCUMENTS: u32 = 200;
-
-/// What a workspace owns besides documents. What hangs on these goes with them, by the schema's own cascades; a test compares both with
-/// the tables that there are.
-const OWNED: [&str; 14] = [
-    "DELETE FROM agents WHERE workspace_id = $1",
-    "DELETE FROM tools WHERE workspace_id = $1",
-    "DELETE FROM tags WHERE workspace_id = $1",
-    "DELETE FROM prompts WHERE workspace_id = $1",
-    "DELETE FROM collections WHERE workspace_id = $1",
-    "DELETE FROM api_tokens WHERE workspace_id = $1",
-    "DELETE FROM invitations WHERE workspace_id = $1",
-    "DELETE FROM members WHERE workspace_id = $1",
-    "DELETE FROM workspace_usage WHERE workspace_id = $1",
-    "DELETE FROM audit_events WHERE workspace_id = $1",
-    "DELETE FROM webhooks WHERE workspace_id = $1",
-    "DELETE FROM sources WHERE workspace_id = $1",
-    "DELETE FROM evaluations WHERE workspace_id = $1",
-    "DELETE FROM deletion_receipts WHERE workspace_id = $1",
-];
-
-/// Removes what a workspace owns besides documents.
-pub(super) async fn remove_owned(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
-    for statement in OWNED {
-        execute!(tx, sqlx::query(statement).bind(workspace))?;
-    }
-    Ok(())
-}
 
 /// At most `limit` deleted workspaces after `after`, by their ids.
 pub async fn deleted(db: &Db, after: WorkspaceId, limit: u32) -> Result<Vec<WorkspaceId>> {

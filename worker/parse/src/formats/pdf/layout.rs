@@ -5,44 +5,27 @@
 //! a table are read row by row. `pdf_oxide`'s own orders were tried first: they swap lines within a paragraph and read
 //! across three-column pages.
 
-use std::{borrow::Borrow, cmp::Ordering};
+use std::borrow::Borrow;
 
 use super::{
     direction,
     fragment::TextFragment,
+    rows::{CELL, FAR_TYPICAL, GUTTER, SPACE, TextRow, is_far, rows, typical_distance, typical_size},
     tables::{self, FoundTable},
 };
 
-/// The least width of a gutter, in font sizes.
-pub(super) const GUTTER: f32 = 0.6;
 /// The least rows of text on either side of a gutter.
 const COLUMN_ROWS: usize = 4;
 /// The least characters in a typical row of a column, where rows stand beside each other as in a table.
 const ALIGNED_ROW_CHARS: usize = 18;
 /// The same where they do not: lists and captions.
 const RAGGED_ROW_CHARS: usize = 6;
-/// A gap of this many font sizes is a space.
-pub(super) const SPACE: f32 = 0.16;
 /// Pieces that overlap by so many font sizes have nothing to do with one another: a form's field over its hint.
 const OVERLAP: f32 = -1.0;
-/// A gap of this many font sizes separates the cells of a table.
-pub(super) const CELL: f32 = 2.0;
 /// A line distance of this many typical ones separates paragraphs.
 const PARAGRAPH: f32 = 1.3;
-/// Rows further apart than this many font sizes, and than [`FAR_TYPICAL`] typical distances, are not of one band.
-const FAR: f32 = 2.5;
-/// See [`FAR`].
-const FAR_TYPICAL: f32 = 2.2;
 /// Depth of columns within columns.
 const MAX_DEPTH: u8 = 4;
-
-/// Pieces that stand on a line with one another.
-pub(super) struct TextRow {
-    pub(super) base: f32,
-    pub(super) size: f32,
-    /// From left to right.
-    pub(super) pieces: Vec<TextFragment>,
-}
 
 /// An empty vertical stripe.
 #[derive(Debug, Clone, Copy)]
@@ -90,11 +73,6 @@ fn crosses(row: &TextRow, cuts: &[f32]) -> bool {
     row.pieces.iter().any(|piece| cuts.iter().any(|cut| piece.left < *cut && *cut < piece.right))
 }
 
-/// Whether there is more between two rows than between two lines of text.
-pub(super) fn is_far(upper: &TextRow, lower: Option<&TextRow>) -> bool {
-    lower.is_some_and(|lower| upper.base - lower.base > FAR * upper.size.max(lower.size))
-}
-
 /// Ends the line before. The text of one column goes on in the next, so a sentence that is not over gets no blank
 /// line, and a divided word can be joined.
 fn begin_block(out: &mut String) {
@@ -105,33 +83,6 @@ fn begin_block(out: &mut String) {
         .trim_end()
         .ends_with(|c: char| c.is_lowercase() || matches!(c, ',' | '-' | '\u{2010}' | '\u{ad}'));
     out.push_str(if goes_on { "\n" } else { "\n\n" });
-}
-
-/// Rows from the top of the page to its bottom, each from left to right.
-fn rows(mut fragments: Vec<TextFragment>) -> Vec<TextRow> {
-    fragments.sort_by(|a, b| order(b.base, a.base));
-    let mut rows: Vec<TextRow> = Vec::new();
-    for fragment in fragments {
-        match rows.last_mut() {
-            // Half a size apart is a superscript, a subscript or a crooked scan, not a line of its own.
-            Some(row) if row.base - fragment.base < 0.5 * row.size.max(fragment.size) => {
-                // The row stands where its largest piece does.
-                if fragment.size > row.size {
-                    (row.base, row.size) = (fragment.base, fragment.size);
-                }
-                row.pieces.push(fragment);
-            }
-            _ => rows.push(TextRow { base: fragment.base, size: fragment.size, pieces: vec![fragment] }),
-        }
-    }
-    for row in &mut rows {
-        row.pieces.sort_by(|a, b| order(a.left, b.left));
-    }
-    rows
-}
-
-fn order(a: f32, b: f32) -> Ordering {
-    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
 }
 
 /// Runs of rows over which at least one common stripe stays empty, as long as such runs can be made.
@@ -304,20 +255,6 @@ fn write_lines(rows: impl Iterator<Item = TextRow>, typical: f32, rtl: bool, out
     }
 }
 
-/// The distance between most rows and the next; infinite when there is but one.
-fn typical_distance(rows: &[TextRow]) -> f32 {
-    let mut distances: Vec<f32> = rows.windows(2).filter_map(distance).collect();
-    distances.sort_by(|a, b| order(*a, *b));
-    distances.get(distances.len() / 2).copied().unwrap_or(f32::INFINITY)
-}
-
-fn distance(rows: &[TextRow]) -> Option<f32> {
-    match rows {
-        [upper, lower] => Some(upper.base - lower.base),
-        _ => None,
-    }
-}
-
 fn write_row(pieces: Vec<TextFragment>, rtl_page: bool, out: &mut String) {
     let mut line = String::new();
     let has_rtl = pieces.iter().any(|piece| direction::has_rtl(&piece.text));
@@ -351,20 +288,6 @@ fn write_row(pieces: Vec<TextFragment>, rtl_page: bool, out: &mut String) {
         }
     }
     out.push_str(&cells.join("\t"));
-}
-
-/// The font size of most of the text.
-pub(super) fn typical_size(rows: &[TextRow]) -> f32 {
-    let mut sizes: Vec<(f32, usize)> =
-        rows.iter().flat_map(|row| &row.pieces).map(|piece| (piece.size, piece.text.len())).collect();
-    sizes.sort_by(|a, b| order(a.0, b.0));
-    let half = sizes.iter().map(|(_, length)| length).sum::<usize>() / 2;
-    let mut seen = 0;
-    let middle = sizes.iter().find(|(_, length)| {
-        seen += length;
-        seen > half
-    });
-    middle.map_or(10.0, |(size, _)| *size)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod outline;
 mod oxide;
 mod pdfium;
 mod pdfium_image;
+mod rows;
 mod tables;
 mod text;
 
@@ -22,6 +23,7 @@ pub use self::pdfium::{UNUSABLE, library_name};
 
 use std::sync::Arc;
 
+use ::hayro::hayro_syntax::{DecryptionError, LoadPdfError, Pdf, PdfData};
 use lectern_shared::model::page::PdfEngineName;
 
 use self::outline::DocumentOutline;
@@ -146,6 +148,15 @@ fn decoded_string(bytes: &[u8]) -> String {
 /// Cleans what another program read from an image of a page.
 pub fn tidy(raw: &str) -> String {
     text::clean(raw).trim().to_owned()
+}
+
+/// Opens a PDF; the empty password is tried, as every viewer does.
+pub(crate) fn open(data: impl Into<PdfData>) -> Result<Pdf, ParseError> {
+    let pdf = Pdf::new(data).map_err(|error| match error {
+        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => ParseError::PasswordRequired,
+        LoadPdfError::Decryption(_) | LoadPdfError::Invalid => ParseError::Damaged,
+    })?;
+    if pdf.pages().is_empty() { Err(ParseError::Damaged) } else { Ok(pdf) }
 }
 
 #[cfg(test)]

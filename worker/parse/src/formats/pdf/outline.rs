@@ -12,7 +12,7 @@ use ::hayro::hayro_syntax::{
     object::{Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, String as PdfString},
 };
 
-use super::{decoded_string, hayro, tidy_title};
+use super::{decoded_string, open, tidy_title};
 use crate::protocol::{MAX_SECTIONS, OutlineEntry};
 
 /// The deepest sections that are told apart.
@@ -28,7 +28,7 @@ pub(super) type DocumentOutline = BTreeMap<u32, Vec<OutlineEntry>>;
 
 /// The outline of a file that another engine reads. Empty when it has none that can be read.
 pub(super) fn read(bytes: &Arc<Vec<u8>>) -> DocumentOutline {
-    let opened = catch_unwind(AssertUnwindSafe(|| hayro::open(Arc::clone(bytes))));
+    let opened = catch_unwind(AssertUnwindSafe(|| open(Arc::clone(bytes))));
     opened.ok().and_then(Result::ok).map(|pdf| of(&pdf)).unwrap_or_default()
 }
 

@@ -5,8 +5,8 @@ use pdfium_render::prelude::{
 };
 
 use crate::{
-    draw::{PAPER, POINTS_PER_INCH, grey_png, scan_scale},
     protocol::MAX_SIDE,
+    raster::{PAPER, POINTS_PER_INCH, image::grey_png, scan_scale},
 };
 
 /// Objects of a page that are looked at.

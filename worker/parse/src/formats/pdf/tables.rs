@@ -5,7 +5,7 @@
 
 use super::{
     super::markdown_table,
-    layout::{CELL, GUTTER, SPACE, TextRow, is_far, typical_size},
+    rows::{CELL, GUTTER, SPACE, TextRow, is_far, typical_size},
 };
 use crate::formats::pdf::fragment::TextFragment;
 

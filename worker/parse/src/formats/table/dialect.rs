@@ -1,10 +1,10 @@
-//! How a text parts and quotes its fields.
+//! How a text parts and quotes its fields, told from the text.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use csv_nose::{Quote, SampleSize, Sniffer};
 
-use super::fields::FieldReader;
+use super::fields::{FieldReader, TableDialect};
 
 /// Bytes from the beginning by which the dialect is told; more of them cost time and tell nothing more.
 const JUDGED: usize = 64 << 10;
@@ -12,17 +12,6 @@ const JUDGED: usize = 64 << 10;
 const ROWS: usize = 100;
 /// What parts fields nearly always.
 const COMMON: [u8; 4] = *b"\t;,|";
-
-/// How a text parts and quotes its fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TableDialect {
-    /// What parts the fields of a row; always ASCII, so that it never is a part of another character.
-    pub(super) delimiter: u8,
-    /// What encloses fields that have the delimiter or line ends in them; twice within means once.
-    pub(super) quote: Option<u8>,
-    /// What makes a quotation mark within a field a part of it, besides writing it twice.
-    pub(super) escape: Option<u8>,
-}
 
 /// What is known of a dialect.
 #[derive(Debug, Clone, Copy)]

@@ -4,13 +4,22 @@ use std::borrow::Cow;
 
 use csv_core::{ReadFieldResult, Reader, ReaderBuilder};
 
-use super::dialect::TableDialect;
-
 /// Room for a field to begin with, in bytes.
 const FIELD: usize = 4 << 10;
 /// How often, measured by the whole text, it may be read again because of quotation marks that are none. After that no mark in it
 /// means anything.
 const READ_AGAIN: usize = 4;
+
+/// How a text parts and quotes its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TableDialect {
+    /// What parts the fields of a row; always ASCII, so that it never is a part of another character.
+    pub(super) delimiter: u8,
+    /// What encloses fields that have the delimiter or line ends in them; twice within means once.
+    pub(super) quote: Option<u8>,
+    /// What makes a quotation mark within a field a part of it, besides writing it twice.
+    pub(super) escape: Option<u8>,
+}
 
 /// One field.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ mod writer;
 use std::{borrow::Cow, path::Path};
 
 use self::{
-    dialect::{DetectedDialect, TableDialect},
-    fields::FieldReader,
+    dialect::DetectedDialect,
+    fields::{FieldReader, TableDialect},
 };
 pub(crate) use self::{header::find as find_header, writer::RowWriter};
 use crate::{

@@ -12,7 +12,7 @@ use std::{
 
 use ::hayro::{
     hayro_interpret::InterpreterSettings,
-    hayro_syntax::{DecryptionError, LoadPdfError, Pdf, PdfData, page::Page},
+    hayro_syntax::{Pdf, page::Page},
 };
 use lectern_shared::model::page::PdfEngineName;
 
@@ -20,8 +20,8 @@ use self::glyphs::GlyphReader;
 pub(crate) use self::glyphs::{PageGlyph, PageGlyphs, collect};
 use super::{EngineOutcome, PageFrames, is_scan, outline, oxide, selection, text, tidy_title};
 use crate::{
-    draw,
-    protocol::{PageSize, ParseAbort, ParseError, ParseFrame, ParseOptions},
+    protocol::{PageSize, ParseAbort, ParseFrame, ParseOptions},
+    raster,
 };
 
 /// So many pages, or glyphs, are read before it is said what reads the file.
@@ -29,15 +29,6 @@ const TRIAL_PAGES: usize = 8;
 const TRIAL_GLYPHS: usize = 2_000;
 /// Fewer glyphs without a meaning are ornaments.
 const FEW_UNMAPPED: usize = 20;
-
-/// Opens a PDF; the empty password is tried, as every viewer does.
-pub(crate) fn open(data: impl Into<PdfData>) -> Result<Pdf, ParseError> {
-    let pdf = Pdf::new(data).map_err(|error| match error {
-        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => ParseError::PasswordRequired,
-        LoadPdfError::Decryption(_) | LoadPdfError::Invalid => ParseError::Damaged,
-    })?;
-    if pdf.pages().is_empty() { Err(ParseError::Damaged) } else { Ok(pdf) }
-}
 
 /// A page as it was read.
 #[derive(Default)]
@@ -61,7 +52,7 @@ pub(super) fn parse(
     options: &ParseOptions,
     emit: &mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
 ) -> Result<EngineOutcome, ParseAbort> {
-    let Ok(Ok(pdf)) = catch_unwind(AssertUnwindSafe(|| open(bytes.clone()))) else {
+    let Ok(Ok(pdf)) = catch_unwind(AssertUnwindSafe(|| super::open(bytes.clone()))) else {
         // Another engine may know the way in which it is encrypted, or how to mend it.
         return Ok(EngineOutcome::Untouched);
     };
@@ -141,5 +132,5 @@ fn read_page<'a>(
 /// The image of a page that is one; one that cannot be made leaves the page as it is.
 fn scan(page: &Page<'_>) -> Option<(Vec<u8>, f32)> {
     let settings = InterpreterSettings::default();
-    catch_unwind(AssertUnwindSafe(|| draw::scan_png(page, &settings))).ok().flatten()
+    catch_unwind(AssertUnwindSafe(|| raster::scan_png(page, &settings))).ok().flatten()
 }

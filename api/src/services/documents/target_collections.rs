@@ -10,14 +10,15 @@ use lectern_shared::{
 };
 use serde_json::{Map, Value};
 
-use super::{
-    super::documents::readers::{METADATA, is_too_large},
-    unknown,
-};
+use super::readers::{METADATA, is_too_large};
 use crate::{
     error::{ApiError, FieldError},
     fields::GivenIds,
 };
+
+fn unknown() -> ApiError {
+    ApiError::not_found("collection")
+}
 
 /// How a document is cut, and what metadata it has.
 type FilledFields = (Option<SplitterConfig>, Option<Map<String, Value>>);

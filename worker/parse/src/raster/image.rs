@@ -16,7 +16,7 @@ const BYTES_PER_PIXEL: usize = 4;
 const METRES_PER_INCH: f32 = 0.0254;
 
 /// Paints marks over a page that was drawn with so many pixels a point.
-pub(super) fn mark(pixels: &mut Pixmap, boxes: &[PageBox], scale: (f32, f32)) {
+pub(crate) fn mark(pixels: &mut Pixmap, boxes: &[PageBox], scale: (f32, f32)) {
     let (width, height) = (usize::from(pixels.width()), usize::from(pixels.height()));
     let data = pixels.data_as_u8_slice_mut();
     for place in boxes {
@@ -48,7 +48,7 @@ fn pixel(place: f32, end: usize) -> usize {
 }
 
 /// An image of pixels that nothing shines through; none when it is larger than can be sent.
-pub(super) fn encode(pixels: &Pixmap, format: ImageFormat) -> Option<Vec<u8>> {
+pub(crate) fn encode(pixels: &Pixmap, format: ImageFormat) -> Option<Vec<u8>> {
     let (width, height) = (u32::from(pixels.width()), u32::from(pixels.height()));
     let opaque = pixels.data_as_u8_slice().chunks_exact(BYTES_PER_PIXEL).filter_map(<[u8]>::first_chunk::<3>);
     let rgb: Vec<u8> = opaque.flatten().copied().collect();
@@ -71,7 +71,7 @@ pub(super) fn encode(pixels: &Pixmap, format: ImageFormat) -> Option<Vec<u8>> {
 }
 
 /// How bright each pixel is.
-pub(super) fn grey(pixels: &Pixmap) -> Vec<u8> {
+pub(crate) fn grey(pixels: &Pixmap) -> Vec<u8> {
     let brightness = |pixel: &[u8; 3]| {
         let [red, green, blue] = pixel.map(u32::from);
         // ITU-R BT.601, in 256ths.
