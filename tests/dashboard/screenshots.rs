@@ -10,7 +10,7 @@ use crate::{
     support::{
         browser::Browser,
         client::{data, id},
-        service::Service,
+        service::{Mode, Service},
     },
 };
 
@@ -20,7 +20,8 @@ async fn pages_are_pictured() {
     let folder = std::env::var("TEST_SCREENSHOTS").expect("TEST_SCREENSHOTS names a folder");
     let folder = Path::new(&folder);
     let browser = Browser::start().await.expect("a browser");
-    let service = Service::start().await;
+    // What fails is pictured as failed: nobody waits for its attempts.
+    let service = Service::in_mode(Mode::Embedded).env("LECTERN_JOB_MAX_ATTEMPTS", "1").start().await;
     let base = service.base_url();
     let picture = async |name: &str, height: u32| {
         browser.set_size(1_100, height).await;
