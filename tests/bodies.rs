@@ -4,7 +4,7 @@ mod fields;
 
 use reqwest::{
     Method, StatusCode,
-    header::{ALLOW, CONTENT_TYPE, HeaderValue},
+    header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -205,6 +205,26 @@ async fn a_refusal_reaches_a_client_that_sends_its_whole_body_first() {
 }
 
 // --- paths, methods, request ids -------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_paths_are_told_in_words_to_whoever_typed_them() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.client();
+    for (path, accept, is_page) in [
+        ("/nope", "text/html,application/xhtml+xml,*/*;q=0.8", true),
+        ("/nope/deeper", "text/html", true),
+        ("/nope", "application/json", false),
+        ("/nope", "*/*", false),
+        ("/api/v1/nope", "text/html", false),
+        ("/admin/nope", "text/html", false),
+    ] {
+        let request = client.request_outside(Method::GET, path).header(ACCEPT, accept);
+        let answer = request.send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path} {accept}");
+        let kind = answer.headers()[CONTENT_TYPE].to_str().expect("text").to_owned();
+        assert_eq!(kind.starts_with("text/html"), is_page, "{path} {accept}: {kind}");
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_paths_are_answered_in_the_one_form() {

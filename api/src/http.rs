@@ -33,7 +33,7 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
     let method = request.method().clone();
     // The pattern, not the path: paths hold ids.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let face = ResponseFace::of(request.uri().path(), request.headers());
+    let face = ResponseFace::of(request.uri().path(), route.is_some(), request.headers());
     let started = Instant::now();
     let in_flight = runtime.metrics.request_began();
     let span = span(&request, route.as_deref(), id.as_str());
@@ -119,7 +119,7 @@ enum ResponseFace {
 }
 
 impl ResponseFace {
-    fn of(path: &str, headers: &HeaderMap) -> Self {
+    fn of(path: &str, is_known: bool, headers: &HeaderMap) -> Self {
         let is_under =
             |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         match () {
@@ -127,11 +127,17 @@ impl ResponseFace {
             () if is_under("/mcp") => Self::Mcp,
             // The scripts of a page read its answers as programs do.
             () if dashboard::is_page(path) && dashboard::wants_json(headers) => Self::Json,
-            () if dashboard::is_page(path) || is_under("/cite") => {
-                Self::Page { depth: path.matches('/').count().saturating_sub(1) }
+            () if dashboard::is_page(path) || is_under("/cite") => Self::page(path),
+            // Whoever typed an address wants words; programs do not ask for pages.
+            () if !is_known && !is_under("/api") && !is_under("/admin") && wants_page(headers) => {
+                Self::page(path)
             }
             () => Self::Json,
         }
+    }
+
+    fn page(path: &str) -> Self {
+        Self::Page { depth: path.matches('/').count().saturating_sub(1) }
     }
 
     /// The answer to a request that failed.
@@ -152,6 +158,12 @@ impl ResponseFace {
         }
         response
     }
+}
+
+/// Whether it is a browser that goes to an address.
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 fn error_body(error: &ApiError, request_id: &str) -> Response {

@@ -83,7 +83,8 @@ impl<'a> MultipartPart<'a> {
 
     /// The file that is sent as this part.
     pub(crate) fn into_file(self) -> SentFile<'a> {
-        let name = self.field.file_name().unwrap_or_default().to_owned();
+        // How browsers write a quotation mark in a name. Source: HTML Standard, "multipart/form-data".
+        let name = self.field.file_name().unwrap_or_default().replace("%22", "\"");
         let content_type = self.field.content_type().map(str::to_owned);
         let bytes = stream::try_unfold(self, |mut part| async {
             let chunk = part.chunk().await?;

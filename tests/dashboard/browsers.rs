@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{PAGES, QUESTION, agent_with_report, assert_no_complaints, file, sign_in};
+use super::{PAGES, QUESTION, agent_with_report, assert_forms_name, assert_no_complaints, file, sign_in};
 use crate::support::{
     browser::{Browser, Key},
     client::{PASSWORD, data, id},
@@ -184,6 +184,7 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
     ] {
         browser.goto(&format!("{}/{path}", service.base_url())).await;
         assert_for_everybody(&browser, &path).await;
+        assert_forms_name(id(&workspace), &path, &browser.html().await);
         // The pictures of a document's pages are its own, however large it is. What changes by itself is fetched again and
         // again, as long as the page is open.
         let weighed = browser
@@ -198,6 +199,67 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
         assert!(weighed[0].as_u64() < Some(60_000), "{path}: {weighed}");
         assert!(weighed[1].as_u64() <= Some(6), "{path}: {weighed}");
     }
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_is_refused_says_so_in_its_place_and_keeps_what_was_written() {
+    let Some(browser) = Browser::start().await else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let note = file(folder.path(), "note.txt", b"The roof is closed in winter.");
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
+    let team = owner.in_workspace(id(&workspace));
+    let base = service.base_url();
+    sign_in(&browser, &service, "ada@example.com").await;
+
+    // Another workspace is chosen in another tab while something is written here.
+    browser.goto(&format!("{base}/documents/new")).await;
+    browser.fill("#text-name", "Note").await;
+    browser.fill("#content", "Half a sentence").await;
+    let choose = "return fetch('../workspace', { method: 'POST', body: new URLSearchParams({ workspace: arguments[0] }) })
+        .then((response) => response.ok)";
+    assert_eq!(browser.script(choose, vec![json!(id(&workspace))]).await, json!(true));
+    browser.click("form[action*='new/text'] button.main").await;
+    browser.wait_for("form[action*='new/text'] .problem").await;
+    let said = browser.text("form[action*='new/text'] .problem").await;
+    assert!(said.contains("opened in another workspace"), "{said}");
+    assert_eq!(browser.value("#content").await, "Half a sentence");
+    browser.upload("#file", &note).await;
+    browser.click("[data-upload] button.main").await;
+    browser.wait_for("[data-uploads] td button").await;
+    assert!(browser.text("[data-uploads] tbody").await.contains("opened in another workspace"));
+    for client in [&owner, &team] {
+        assert_eq!(client.read("/documents").await, json!([]), "it is added nowhere");
+    }
+
+    // A token is not made as it was asked for, and then it is, and is shown.
+    browser.goto(&format!("{base}/tokens")).await;
+    browser.fill("#description", "for the build").await;
+    browser.fill("#rate", "0").await;
+    browser.click("form[action*='tokens?'] button.main").await;
+    browser.wait_for("#rate-wrong").await;
+    assert_eq!(browser.value("#description").await, "for the build");
+    browser.fill("#rate", "5").await;
+    browser.click("form[action*='tokens?'] button.main").await;
+    browser.wait_for(".notice .copied").await;
+    let tokens = team.read("/api-tokens").await;
+    let rates: Vec<_> =
+        tokens.as_array().expect("a list").iter().map(|token| &token["ratePerMinute"]).collect();
+    assert_eq!(rates, [&json!(5)], "it is made once");
+
+    // Somebody has to be the owner.
+    browser.goto(&format!("{base}/members")).await;
+    browser.script("window.confirm = () => true;", vec![]).await;
+    browser.click("form[action*='/remove?'] button").await;
+    browser.wait_for("form[action*='/remove?'] .problem").await;
+    browser.fill("#email", "ben@example.com").await;
+    browser.click("form[action*='members?'] button.main").await;
+    browser.wait_for(".notice .copied").await;
+    let invitations = team.read(&format!("/workspaces/{}/invitations", id(&workspace))).await;
+    assert_eq!(invitations.as_array().map(Vec::len), Some(1), "it is made once");
     assert_no_complaints(&browser).await;
     browser.close().await;
 }

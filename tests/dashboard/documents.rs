@@ -66,7 +66,12 @@ async fn a_file_that_breaks_off_is_sent_again_by_its_key_and_one_that_is_chosen_
     assert!(browser.text("[data-uploads] tbody").await.contains(".env.txt"));
     browser.upload("#file", &empty).await;
     browser.click("[data-upload] button.main").await;
-    browser.wait_for("[data-uploads] td button").await;
+    browser
+        .wait_until(
+            "the refusal",
+            "document.querySelector('[data-uploads] tbody tr:last-child').textContent.includes('must')",
+        )
+        .await;
     let said = browser.text("[data-uploads] tbody").await;
     assert!(said.contains("The file must not be empty.") && !said.contains("fields"), "{said}");
     assert_no_complaints(&browser).await;

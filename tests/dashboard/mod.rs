@@ -3,6 +3,7 @@
 mod browsers;
 mod documents;
 mod evaluations;
+mod layout;
 mod pages;
 mod published;
 mod screenshots;
@@ -81,6 +82,29 @@ fn cookies(headers: &HeaderMap) -> Vec<String> {
 
 fn location(answer: &Response) -> &str {
     answer.headers()[LOCATION].to_str().expect("text")
+}
+
+/// The forms that are about no workspace, or about which one it is.
+const FORMS_OF_NO_WORKSPACE: [&str; 6] =
+    ["workspace", "workspaces", "invitations", "account", "account/sign-out-everywhere", "sign-out"];
+
+/// The addresses from the root that the forms of a page are sent to.
+fn form_addresses(html: &str) -> Vec<String> {
+    let tags = html.split("<form ").skip(1).map(|rest| rest.split('>').next().expect("its end"));
+    let address = |tag: &str| {
+        let action = tag.split("action=\"").nth(1).and_then(|rest| rest.split('"').next());
+        action.expect("an address").trim_start_matches("../").to_owned()
+    };
+    tags.filter(|tag| tag.contains("method=\"post\"")).map(address).collect()
+}
+
+/// Fails when a form of a page would change something in whichever workspace its reader has changed to meanwhile.
+fn assert_forms_name(workspace: &str, page: &str, html: &str) {
+    let named = format!("?page-workspace={workspace}");
+    for address in form_addresses(html) {
+        let is_exempt = FORMS_OF_NO_WORKSPACE.contains(&address.as_str());
+        assert!(is_exempt || address.ends_with(&named), "{page}: {address}");
+    }
 }
 
 /// An agent that quotes the report, which is linked to it.

@@ -154,6 +154,7 @@ async fn a_page_without_its_token_is_said_to_be_closed(mode: Mode) {
     for page in pages.clone() {
         assert!(!shown(page).await.contains("does not answer any more"));
     }
+    assert!(shown(pages[1].clone()).await.contains("inputmode=\"numeric\" value=\"60\""), "its rate");
     let tokens = owner.read("/api-tokens").await;
     let tokens = tokens.as_array().expect("a list").iter();
     let of_page =

@@ -11,14 +11,17 @@ use axum::{
     extract::{ConnectInfo, FromRef, FromRequestParts},
     http::{HeaderName, HeaderValue, header, request::Parts},
 };
-use lectern_shared::{ids::UserId, model::user::User};
+use lectern_shared::{
+    ids::{UserId, WorkspaceId},
+    model::user::User,
+};
 
 use self::{
     headers::{api_token, bearer},
     in_force::RequestCredential,
 };
 use crate::{
-    error::ApiError,
+    error::{ApiError, ApiErrorKind},
     request_id::RequestId,
     services::{
         actor::{Actor, RequestOrigin},
@@ -28,6 +31,11 @@ use crate::{
 
 /// Names the workspace that a request is about.
 pub(crate) const WORKSPACE: HeaderName = HeaderName::from_static("x-workspace");
+
+/// The workspace of the page that sent a request, where the page says so; the layer that reads cookies notes it. The cookie tells
+/// only which one was chosen last, be it in another tab.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageWorkspace(pub(crate) WorkspaceId);
 
 /// Whoever holds a valid bearer token: a JSON web token or an API token.
 #[derive(Clone, Debug)]
@@ -107,10 +115,11 @@ where
 const MISSING: &str =
     "Send the header `Authorization: Bearer <token>`, with a token from /auth/sign-in or an API token.";
 const MISSING_TOKEN: &str = "Send the header `X_SERVICE_API_KEY` with the value of an API token.";
+const OTHER_WORKSPACE: &str = "This page was opened in another workspace than the one you are in now. Change back to it, and send again.";
 const NO_ADMIN: &str = "This is for admins. Your account is none.";
 
 /// Whose credential it is, and what it may do in the workspace that the request names. What it was is noted, for answers that
-/// outlast it.
+/// outlast it. What a page of another workspace sends is refused here, before anything of its body is read.
 async fn authenticate(
     authenticator: &Authenticator,
     credential: &str,
@@ -119,6 +128,11 @@ async fn authenticate(
     let known = authenticator.authenticate(credential, context(parts)).await?;
     if let Some(opened) = parts.extensions.get::<RequestCredential>() {
         opened.note(known.credential);
+    }
+    if let Some(PageWorkspace(of_page)) = parts.extensions.get::<PageWorkspace>()
+        && *of_page != known.actor.named_workspace()
+    {
+        return Err(ApiError::new(ApiErrorKind::Conflict, "other_workspace", OTHER_WORKSPACE));
     }
     Ok(Caller { user: known.user, actor: Arc::new(known.actor) })
 }

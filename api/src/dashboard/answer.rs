@@ -247,6 +247,8 @@ pub(super) struct AnswerContext<'a> {
     pub(super) root: &'a str,
     /// Where feedback is sent, from the root; the trace's id stands behind it.
     pub(super) feedback: &'a str,
+    /// What stands behind `?` there; empty on a page without a frame.
+    pub(super) stamp: &'a str,
     /// Whether the reader may see how answers came about.
     pub(super) sees_steps: bool,
 }
@@ -338,6 +340,8 @@ impl AnswerCard {
             (tokens > 0).then(|| counted(tokens, "token", "tokens")),
             body.usage.cost.map(|cost| format!("cost {cost:.4}")),
         ];
+        let stamp = Some(context.stamp).filter(|stamp| !stamp.is_empty());
+        let query = stamp.map(|stamp| format!("?{stamp}")).unwrap_or_default();
         let sees = context.sees_steps;
         let spent = spent.into_iter().flatten().filter(|_| sees).collect::<Vec<_>>();
         Self {
@@ -346,7 +350,7 @@ impl AnswerCard {
             spent: spent.join(" · "),
             steps: if sees { body.steps.into_iter().map(StepRow::from).collect() } else { Vec::new() },
             copied,
-            feedback: format!("{}{}/{}", context.root, context.feedback, body.id),
+            feedback: format!("{}{}/{}{query}", context.root, context.feedback, body.id),
             trace: if sees { format!("{}traces/{}", context.root, body.id) } else { String::new() },
             sources,
         }

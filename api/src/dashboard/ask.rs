@@ -92,6 +92,8 @@ pub(super) struct AnswerReader {
     /// The way from the page to the root.
     pub(super) root: String,
     pub(super) feedback: String,
+    /// The stamp of the page's frame, which goes with feedback; empty on a page without one.
+    pub(super) stamp: String,
     pub(super) sees_steps: bool,
     /// Has no account, and need not know what the service has to do with others.
     pub(super) is_stranger: bool,
@@ -104,6 +106,7 @@ impl AnswerReader {
             workspace: self.workspace,
             root: &self.root,
             feedback: &self.feedback,
+            stamp: &self.stamp,
             sees_steps: self.sees_steps,
         }
     }
@@ -120,6 +123,7 @@ impl AnswerReader {
             workspace: visitor.frame.workspace_id,
             root: visitor.frame.root.clone(),
             feedback: FEEDBACK.to_owned(),
+            stamp: visitor.frame.stamp(),
             sees_steps: visitor.frame.role.includes(Role::Builder),
             is_stranger: false,
         }
@@ -231,14 +235,14 @@ fn page_of(
     question: &QuestionForm,
     answer: Option<String>,
 ) -> AskPage {
-    let nonce = visitor.frame.nonce.clone();
+    let (nonce, stamp) = (visitor.frame.nonce.clone(), visitor.frame.stamp());
     AskPage {
         id: agent.agent().id,
         name: agent.agent().name.clone(),
         description: agent.agent().description.clone(),
         panel: AskPanel {
-            action: "ask".to_owned(),
-            stream: "ask/stream".to_owned(),
+            action: format!("ask?{stamp}"),
+            stream: format!("ask/stream?{stamp}"),
             session: question.session.clone().unwrap_or(nonce),
             greeting: String::new(),
             hints: Vec::new(),

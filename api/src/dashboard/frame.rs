@@ -13,7 +13,10 @@ use lectern_shared::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{session::CookieNames, text::for_people};
+use super::{
+    session::{CookieNames, PAGE_WORKSPACE},
+    text::for_people,
+};
 use crate::{
     auth::Caller,
     body::BodyReader,
@@ -74,6 +77,12 @@ pub(super) struct NavigationLink {
 }
 
 impl Frame {
+    /// What stands behind `?` in the address of each form that changes something of the workspace: sent after another workspace was
+    /// chosen in another tab, it changes nothing there.
+    pub(super) fn stamp(&self) -> String {
+        format!("{PAGE_WORKSPACE}={}", self.workspace_id)
+    }
+
     pub(super) fn may_edit(&self) -> bool {
         self.role.includes(Role::Editor)
     }

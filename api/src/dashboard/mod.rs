@@ -282,6 +282,44 @@ mod tests {
     }
 
     #[test]
+    fn every_form_that_changes_something_names_the_workspace_of_its_page() {
+        // Those of an account, of nobody yet, and of which workspace it is; and those whose addresses no template writes.
+        const OTHERS: [&str; 11] = [
+            "workspace",
+            "workspaces",
+            "invitations",
+            "account",
+            "account/sign-out-everywhere",
+            "sign-out",
+            "sign-in",
+            "sign-in/code",
+            "sign-up",
+            "{{ panel.action }}",
+            "{{ feedback }}",
+        ];
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+        let mut named = 0;
+        for folder in [folder.join("parts"), folder] {
+            let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            for path in files.filter(|path| path.is_file()) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                for form in text.split("<form ").skip(1).map(|rest| rest.split('>').next().unwrap()) {
+                    if !form.contains("method=\"post\"") {
+                        continue;
+                    }
+                    let action = form.split("action=\"").nth(1).unwrap().split('"').next().unwrap();
+                    if OTHERS.contains(&action.trim_start_matches("{{ frame.root }}")) {
+                        continue;
+                    }
+                    assert!(action.ends_with("?{{ frame.stamp() }}"), "{}: {form}", path.display());
+                    named += 1;
+                }
+            }
+        }
+        assert!(named > 60, "{named} forms were looked at");
+    }
+
+    #[test]
     fn the_style_loads_nothing_and_is_the_one_that_pages_name() {
         let style = include_str!("assets/style.css");
         assert!(!style.contains("url(") && !style.contains("@import"), "{style}");

@@ -201,6 +201,8 @@ fn reader(links: CitationLinks, guest: &Guest, root: String) -> AnswerReader {
         workspace: guest.page.owner.workspace_id,
         root,
         feedback: format!("ask/{}/feedback", guest.page.slug),
+        // The page is of one workspace, whichever its reader has chosen.
+        stamp: String::new(),
         sees_steps: false,
         is_stranger: guest.is_stranger,
     }

@@ -12,14 +12,19 @@ use lectern_shared::ids::WorkspaceId;
 
 use super::is_page;
 use crate::{
-    auth::{WORKSPACE, headers::presented_credentials},
+    auth::{PageWorkspace, WORKSPACE, headers::presented_credentials},
     client_address::TrustedProxy,
     error::{ApiError, ApiErrorKind},
+    extract::parameter,
     public_address::PublicAddress,
 };
 
 /// Where browsers tell which site a request comes from. Pages cannot set it.
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The parameter by which what a page sends names the page's workspace. It stands in the address and not among the fields, so that it
+/// is known before anything of a body is read, which may be a file.
+pub(super) const PAGE_WORKSPACE: &str = "page-workspace";
 
 /// The cookies of a browser, under the names that they have where the service is reached so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,10 +103,15 @@ pub(crate) async fn admit(State(runtime): State<Runtime>, mut request: Request, 
         let message = "This was sent by a page of another site, so nothing was done. Go to the page here, and try again.";
         return ApiError::new(ApiErrorKind::Forbidden, "cross_origin", message).into_response();
     }
+    let of_page = session.filter(|_| !is_safe).and_then(|_| parameter(request.uri(), PAGE_WORKSPACE));
+    let of_page: Option<WorkspaceId> = of_page.and_then(|id| id.parse().ok());
     let bearer = session.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok());
     let workspace = workspace.and_then(|id| HeaderValue::from_str(id).ok());
     if let Some(mut bearer) = bearer {
         bearer.set_sensitive(true);
+        if let Some(of_page) = of_page {
+            request.extensions_mut().insert(PageWorkspace(of_page));
+        }
         let headers = request.headers_mut();
         headers.insert(header::AUTHORIZATION, bearer);
         if let Some(workspace) = workspace

@@ -280,12 +280,13 @@ async fn page(
         TraceOutcome::AskedAgain(now) => (None, Some(now)),
     };
     // What is done to it is one folder further down.
-    let root = visitor.frame.root.clone();
+    let (root, stamp) = (visitor.frame.root.clone(), visitor.frame.stamp());
     let context = AnswerContext {
         links,
         workspace: visitor.frame.workspace_id,
         root: &root,
         feedback: "feedback",
+        stamp: &stamp,
         sees_steps: true,
     };
     let mut card = AnswerCard::of_trace(&trace.body.0, &context).await?;

@@ -453,7 +453,8 @@ impl AgentService {
         Ok(tx.commit().await?)
     }
 
-    fn default_llm(&self) -> LlmConfig {
+    /// The model of agents that name none.
+    pub(crate) fn default_llm(&self) -> LlmConfig {
         let (provider, model) = self.settings.default_llm.clone();
         LlmConfig { model, provider, ..LlmConfig::default() }
     }

@@ -74,6 +74,7 @@ pub(crate) struct NewApiToken {
 /// Reads origins, each as a browser writes it.
 pub(super) fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<String>> {
     let texts = fields.texts(rule.name, rule.max_items, "origins")?;
+    let names_none = texts.is_empty();
     let mut origins = Vec::with_capacity(texts.len());
     for (at, text) in texts.into_iter().enumerate() {
         let origin = Url::parse(text).ok().filter(|url| {
@@ -93,7 +94,7 @@ pub(super) fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Opt
             ),
         }
     }
-    if origins.is_empty() {
+    if names_none {
         fields.refuse(rule.name, "must name at least one origin; leave it out for a token of no page");
     }
     Some(origins)

@@ -6,7 +6,10 @@ mod random_tests;
 
 use std::{cmp::Ordering, collections::HashMap, fmt};
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::Value;
 
 use self::compared::{ComparedValue, DocumentValue, ValueKey};
@@ -116,8 +119,25 @@ impl PreparedFilter {
                 values
             }
         };
+        Ok(self.is_met(&values))
+    }
+
+    /// [`meets`](Self::meets), of a document whose values are found by their keys: `find` gives the JSON text that begins with the value of
+    /// one.
+    pub(super) fn meets_found<'a>(&self, find: impl Fn(&str) -> Option<&'a str>) -> serde_json::Result<bool> {
+        let mut values = vec![None; self.keys.places.len()];
+        for (key, place) in &self.keys.places {
+            if let (Some(value), Some(text)) = (values.get_mut(*place), find(key)) {
+                *value = Some(Value::deserialize(&mut serde_json::Deserializer::from_str(text))?);
+            }
+        }
+        Ok(self.is_met(&values))
+    }
+
+    /// Whether a document meets it that has these values at the places of their keys.
+    fn is_met(&self, values: &[Option<Value>]) -> bool {
         let values: Vec<_> = values.iter().map(|value| value.as_ref().map(DocumentValue::of)).collect();
-        Ok(self.whole.is_met(&values))
+        self.whole.is_met(&values)
     }
 }
 
@@ -267,13 +287,24 @@ impl Visitor<'_> for ConditionKeySeed<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use serde_json::json;
 
-    use super::*;
+    use super::{super::metadata::MemberDirectory, *};
 
     impl MetadataFilter {
+        /// Both ways have to say the same.
         fn meets(&self, metadata: Option<&str>) -> serde_json::Result<bool> {
-            PreparedFilter::of(self).meets(metadata)
+            let filter = PreparedFilter::of(self);
+            let read = filter.meets(metadata);
+            let found = match metadata {
+                None => filter.meets_found(|_| None),
+                Some(metadata) => MemberDirectory::of(iter::once(metadata))
+                    .and_then(|members| filter.meets_found(|key| members.find(0, metadata, key))),
+            };
+            assert_eq!(read.as_ref().ok(), found.as_ref().ok(), "{metadata:?}");
+            read
         }
     }
 

@@ -1,7 +1,16 @@
 //! The metadata of a workspace's documents, as filters need it. What is small is remembered as the JSON text that it is stored as, which takes
-//! a tenth of what its values would; what is not is read for each search, some documents at a time.
+//! a tenth of what its values would, and once it is asked again, with the places of its values; what is not is read for each search, some
+//! documents at a time.
 
-use std::{collections::HashMap, sync::Arc};
+mod members;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use lectern_db::{self as db, Db, DbError};
 use lectern_shared::{
@@ -12,6 +21,7 @@ use lectern_shared::{
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+pub(super) use self::members::MemberDirectory;
 use super::{MetadataFilter, SearchError, active::ActiveSet, filter::PreparedFilter};
 use crate::stamped_cache::StampedCache;
 
@@ -23,6 +33,8 @@ const SHARE: u64 = 4;
 const PAGE: usize = if cfg!(test) { 2 } else { 256 };
 /// So many searches read metadata at once, each a page, or what is to be remembered of a workspace.
 const READ_AT_ONCE: usize = 2;
+/// Less text than this is read faster than anybody notices.
+const LARGE_TEXT: usize = if cfg!(test) { 1 } else { 64 << 10 };
 
 /// The metadata of the workspaces who searched with filters last. Cheap to clone.
 #[derive(Clone)]
@@ -50,6 +62,12 @@ struct MetadataTexts {
     /// Where the text of each ends.
     ends: Box<[usize]>,
     text: Box<str>,
+    /// Whether there is room for the places of the values.
+    may_index: bool,
+    /// Whether a search has used this: it takes longer to look for the places of all values once than to read them once.
+    is_used: AtomicBool,
+    /// None when the text cannot be read, which whoever reads it is told.
+    members: OnceLock<Option<Box<MemberDirectory>>>,
 }
 
 impl MetadataTexts {
@@ -58,22 +76,56 @@ impl MetadataTexts {
         count * (size_of::<DocumentId>() + size_of::<usize>()) as u64 + text
     }
 
-    /// A document's, if it has some.
-    fn of(&self, document: DocumentId) -> Option<&str> {
-        let place = self.ids.binary_search(&document).ok()?;
+    /// The bytes that these take, with the places of their values if they are to be known.
+    fn taken(&self) -> u64 {
+        let members = if self.may_index { self.directory_bytes() } else { 0 };
+        Self::bytes(self.ids.len() as u64, self.text.len() as u64) + members
+    }
+
+    fn directory_bytes(&self) -> u64 {
+        (0..self.ids.len()).filter_map(|place| self.at(place)).map(MemberDirectory::bytes).sum()
+    }
+
+    /// The text at a place.
+    fn at(&self, place: usize) -> Option<&str> {
         let before = place.checked_sub(1).and_then(|before| self.ends.get(before));
         self.text.get(before.copied().unwrap_or(0)..*self.ends.get(place)?)
     }
+
+    /// A search begins to use this. Whether the places of the values are to be known for it: from the second one on.
+    fn begin_use(&self) -> bool {
+        self.may_index && self.is_used.swap(true, Ordering::Relaxed)
+    }
+
+    fn members(&self) -> Option<&MemberDirectory> {
+        let texts = (0..self.ids.len()).filter_map(|place| self.at(place));
+        self.members.get_or_init(|| MemberDirectory::of(texts).ok().map(Box::new)).as_deref()
+    }
+
+    /// Which of some documents meet a filter.
+    fn judge(
+        &self,
+        filter: &PreparedFilter,
+        documents: &[DocumentId],
+        by_place: bool,
+    ) -> Result<Vec<bool>, DbError> {
+        let members = if by_place { self.members() } else { None };
+        judge(documents, |document| {
+            let Ok(place) = self.ids.binary_search(&document) else { return filter.meets(None) };
+            match (members, self.at(place)) {
+                (Some(members), Some(text)) => filter.meets_found(|key| members.find(place, text, key)),
+                (_, text) => filter.meets(text),
+            }
+        })
+    }
 }
 
-/// Which of some documents meet a filter, by the metadata of each.
-fn judge<'a>(
-    filter: &PreparedFilter,
+/// Which of some documents meet a filter.
+fn judge(
     documents: &[DocumentId],
-    metadata: impl Fn(DocumentId) -> Option<&'a str>,
+    meets: impl Fn(DocumentId) -> serde_json::Result<bool>,
 ) -> Result<Vec<bool>, DbError> {
-    let meets = |document: &DocumentId| filter.meets(metadata(*document));
-    let met: serde_json::Result<Vec<bool>> = documents.iter().map(meets).collect();
+    let met: serde_json::Result<Vec<bool>> = documents.iter().map(|document| meets(*document)).collect();
     met.map_err(|error| DbError::Unreadable(error.to_string()))
 }
 
@@ -99,13 +151,17 @@ impl MetadataCache {
     ) -> Result<Vec<bool>, SearchError> {
         let known = self.known(workspace, set.epoch()).await?;
         let filter = Arc::new(PreparedFilter::of(filter));
+        let by_place = match &*known {
+            CachedMetadata::Text(texts) => texts.begin_use(),
+            CachedMetadata::TooMuch => false,
+        };
         let mut met = vec![false; set.len()];
         for page in places.chunks(PAGE) {
             let ids: Vec<DocumentId> = page.iter().filter_map(|place| set.id(*place)).collect();
             let judged = match &*known {
                 CachedMetadata::Text(texts) => {
                     let (filter, texts) = (Arc::clone(&filter), Arc::clone(texts));
-                    self.compute.run(move || judge(&filter, &ids, |id| texts.of(id))).await??
+                    self.compute.run(move || texts.judge(&filter, &ids, by_place)).await??
                 }
                 CachedMetadata::TooMuch => self.judge_read(workspace, ids, Arc::clone(&filter)).await?,
             };
@@ -129,7 +185,7 @@ impl MetadataCache {
         let rows = db::documents::metadata::of(&self.db, workspace, &ids).await?;
         let judged = move || {
             let texts: HashMap<_, _> = rows.iter().map(|(id, text)| (*id, text.as_str())).collect();
-            judge(&filter, &ids, |id| texts.get(&id).copied())
+            judge(&ids, |id| filter.meets(texts.get(&id).copied()))
         };
         Ok(self.compute.run(judged).await??)
     }
@@ -146,7 +202,7 @@ impl MetadataCache {
         }
         let (known, bytes) = match self.read(workspace).await? {
             Some(texts) => {
-                let bytes = MetadataTexts::bytes(texts.ids.len() as u64, texts.text.len() as u64);
+                let bytes = texts.taken();
                 (CachedMetadata::Text(Arc::new(texts)), bytes)
             }
             None => (CachedMetadata::TooMuch, 0),
@@ -187,7 +243,11 @@ impl MetadataCache {
             fits
         })
         .await?;
-        Ok(fits.then(|| MetadataTexts { ids: ids.into(), ends: ends.into(), text: text.into() }))
+        let (ids, ends, text) = (ids.into(), ends.into(), text.into());
+        let mut texts = MetadataTexts { ids, ends, text, ..MetadataTexts::default() };
+        let is_large = texts.text.len() >= LARGE_TEXT;
+        texts.may_index = is_large && texts.taken() + texts.directory_bytes() <= most;
+        Ok(fits.then_some(texts))
     }
 
     async fn turn(&self) -> Result<SemaphorePermit<'_>, ComputeStopped> {

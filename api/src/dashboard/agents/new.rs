@@ -3,7 +3,10 @@
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
 use lectern_derive::{RequestBody, handler};
-use lectern_shared::ids::{AgentId, CollectionId};
+use lectern_shared::{
+    ids::{AgentId, CollectionId},
+    model::agent::LlmConfig,
+};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -92,7 +95,9 @@ pub(super) async fn create(
     SubmittedForm { visitor, body, once }: SubmittedForm<NewAgentForm>,
 ) -> ApiResult {
     let actor = visitor.actor();
-    let new = validate(&Value::Object(body.agent))?;
+    let mut agent = body.agent;
+    name_default_model(&mut agent, &agents.default_llm());
+    let new = validate(&Value::Object(agent))?;
     let collections = body.collection_ids.transpose().map_err(|_| ApiError::not_found("collection"))?;
     let (CreationOutcome::Now(id) | CreationOutcome::Before(id)) =
         agents.create(&actor, new, once, id_of).await?;
@@ -111,8 +116,44 @@ pub(super) async fn create(
     Ok(visitor.go(&format!("agents/{agent}/ask")))
 }
 
+/// Names the service's own model where none is chosen and something else is said of it, such as a temperature: programs have to name
+/// it, and people chose it by its words.
+fn name_default_model(agent: &mut Map<String, Value>, default: &LlmConfig) {
+    let Some(Value::Object(llm)) = agent.get_mut("llm") else { return };
+    let is_empty =
+        |name: &str| llm.get(name).and_then(Value::as_str).is_none_or(|text| text.trim().is_empty());
+    if is_empty("provider") && is_empty("model") {
+        llm.insert("provider".to_owned(), json!(default.provider));
+        llm.insert("model".to_owned(), json!(default.model));
+    }
+}
+
 /// What is noted of a new agent: where its page is.
 #[expect(clippy::unnecessary_wraps, reason = "it stands for what can fail")]
 fn id_of(made: &AgentDetails) -> Result<Vec<u8>, ApiError> {
     Ok(made.agent.id.to_string().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_says_something_of_the_default_model_need_not_know_its_name() {
+        let default =
+            LlmConfig { provider: "ollama".to_owned(), model: "qwen".to_owned(), ..LlmConfig::default() };
+        for (llm, named) in [
+            (json!({"temperature": 0.5}), json!({"temperature": 0.5, "provider": "ollama", "model": "qwen"})),
+            (json!({"provider": " ", "model": ""}), json!({"provider": "ollama", "model": "qwen"})),
+            (json!({"model": "mine"}), json!({"model": "mine"})),
+            (json!({"provider": "openai"}), json!({"provider": "openai"})),
+        ] {
+            let mut agent = Map::from_iter([("llm".to_owned(), llm)]);
+            name_default_model(&mut agent, &default);
+            assert_eq!(agent["llm"], named);
+        }
+        let mut without = Map::new();
+        name_default_model(&mut without, &default);
+        assert!(without.is_empty());
+    }
 }

@@ -14,12 +14,14 @@ use crate::{
         frame::{Frame, SubmittedForm, Visitor},
         html,
     },
+    error::ApiErrorKind,
     extract::PathId,
     public_address::PublicAddress,
     response::ApiResult,
     services::{
         asking::AskService,
         publications::{NewPublication, PublicationService},
+        tokens::TokenService,
     },
 };
 
@@ -41,6 +43,8 @@ struct PublishPage {
     greeting: String,
     questions: String,
     accent: String,
+    /// As it was saved; empty for a page that has none.
+    rate: String,
     origins: String,
 }
 
@@ -57,6 +61,7 @@ fn written(page: &Publication) -> &str {
 pub(super) async fn show(
     State(asking): State<AskService>,
     State(publications): State<PublicationService>,
+    State(tokens): State<TokenService>,
     address: PublicAddress,
     visitor: Visitor,
     PathId(id): PathId<AgentId>,
@@ -68,6 +73,15 @@ pub(super) async fn show(
     let is_closed = match page {
         Some(page) => !publications.is_answering(page).await?,
         None => false,
+    };
+    let rate = match page.and_then(|page| page.token_id) {
+        Some(token) => match tokens.find(&actor, &visitor.caller.user, token).await {
+            Ok(found) => found.token.rate_per_minute,
+            // It is said above the form that the token is gone.
+            Err(error) if error.kind == ApiErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        },
+        None => None,
     };
     let lines = |texts: Option<&Vec<String>>| texts.map(|texts| texts.join("\n")).unwrap_or_default();
     let embed = |page: &Publication| {
@@ -84,6 +98,7 @@ pub(super) async fn show(
         greeting: page.map(|page| page.greeting.clone()).unwrap_or_default(),
         questions: lines(page.map(|page| &page.questions.0)),
         accent: page.map(|page| page.accent.clone()).unwrap_or_default(),
+        rate: rate.map(|rate| rate.to_string()).unwrap_or_default(),
         origins: lines(page.map(|page| &page.origins.0)),
         name,
         frame: visitor.frame,

@@ -23,6 +23,15 @@ export function wordsOf(error) {
   return error.fields?.length ? "Some fields need another value; see below." : error.message;
 }
 
+function inputOf(form, name) {
+  return [...form.elements].find((input) => input.type !== "hidden" && input.name.split(":")[0] === name);
+}
+
+/** What stands in a field with an item a line, as the service counts it. */
+function itemsOf(input) {
+  return input.value.split("\n").map((line) => line.trim()).filter(Boolean);
+}
+
 /** Shows what is wrong with a form, at its head and at each input. */
 function showProblem(form, error) {
   clearProblem(form);
@@ -33,16 +42,23 @@ function showProblem(form, error) {
   said.textContent = wordsOf(error);
   let first;
   for (const { path, message } of error.fields ?? []) {
-    const input = [...form.elements].find((input) => input.type !== "hidden" && input.name.split(":")[0] === path);
+    const [list, at] = path.split(/\.(\d+)(?:\.|$)/);
+    const input = inputOf(form, path) ?? inputOf(form, list);
     if (!input) {
       box.appendChild(document.createElement("p")).textContent = `${path} ${message}`;
       continue;
     }
     first ??= input;
+    const item = input.name.endsWith(":lines") && at ? itemsOf(input)[at] : undefined;
+    const words = item ? `“${item}” ${message}` : message;
+    if (input.hasAttribute("aria-errormessage")) {
+      document.getElementById(input.getAttribute("aria-errormessage")).append(document.createElement("br"), words);
+      continue;
+    }
     const wrong = document.createElement("p");
     wrong.className = "wrong";
-    wrong.id = `${input.id || path}-wrong`;
-    wrong.textContent = message;
+    wrong.id = `${input.id || list}-wrong`;
+    wrong.textContent = words;
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-errormessage", wrong.id);
     (input.closest(".check") ?? input).after(wrong);
@@ -96,6 +112,8 @@ document.addEventListener("submit", async (event) => {
   delete form.dataset.sending;
   form.removeAttribute("aria-busy");
   if (error) showProblem(form, error);
+  // It is answered with a page that shows something once: sent again under its nonce it makes nothing more, and the browser opens it.
+  else if (!answer.next) form.submit();
   else {
     const next = new URL(answer.next, url);
     location.assign(next);
@@ -191,8 +209,12 @@ function openHash() {
   if (kind === "invitations" && secret) {
     const input = document.querySelector("[data-invitation]");
     if (input) input.value = decodeURIComponent(secret);
-    else if (!document.querySelector('input[name="password"]')) location.assign(new URL(`invitations${location.hash}`, root));
-    else for (const next of document.querySelectorAll('input[name="next"]')) next.value = `invitations${location.hash}`;
+    else if (!document.querySelector('input[name="password"], [data-sign-in-code]')) location.assign(new URL(`invitations${location.hash}`, root));
+    else {
+      for (const next of document.querySelectorAll('input[name="next"]')) next.value = `invitations${location.hash}`;
+      // Behind the hash there too: it is a secret, and would stand in logs as a part of the query.
+      for (const link of document.querySelectorAll('main a[href*="?next="]')) link.hash = location.hash;
+    }
   } else if (kind === "sign-in" && secret) {
     const form = document.querySelector("[data-sign-in-code]");
     if (!form) return;

@@ -47,10 +47,11 @@ async function run() {
   running = new AbortController();
   const body = new URLSearchParams(new FormData(form));
   log.querySelector("[data-hints]")?.remove();
-  log.append(element("div", "question", question));
+  log.appendChild(element("div", "question", question)).dir = "auto";
   const turn = log.appendChild(element("div", "turn"));
   const doing = turn.appendChild(element("p", "note"));
   const answer = turn.appendChild(element("div", "answer plain"));
+  answer.dir = "auto";
   box.value = "";
   stop.hidden = false;
   ask.disabled = true;
@@ -158,6 +159,8 @@ async function openSource(link) {
     // The button stays where it is: it has the focus.
     panel.lastElementChild.remove();
     panel.append(...shown.childNodes);
+    // Only now it is as high as it is. At once, as the focus went there: motion is too much for some people.
+    if (panel.contains(document.activeElement)) panel.scrollIntoView({ block: "nearest" });
   } catch {
     panel.lastElementChild.textContent = "The source cannot be opened now. Try again.";
   }

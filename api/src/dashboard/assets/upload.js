@@ -110,8 +110,14 @@ function wordsOf(error, status) {
   return error.fields.map(({ path, message }) => `${path === "file" ? "The file" : `Its ${path}`} ${message}.`).join(" ");
 }
 
+/** Whether a refusal is of the file itself, which is no better the next time; a sign-in or room can be had meanwhile. */
+function isOfFile(status) {
+  return status >= 400 && status < 500 && ![401, 403, 408, 409, 429].includes(status);
+}
+
 function showFailure(upload, error, status) {
   upload.state.textContent = `${wordsOf(error, status)} `;
+  if (isOfFile(status)) return;
   const again = upload.state.appendChild(document.createElement("button"));
   again.type = "button";
   again.className = "small";

@@ -32,6 +32,9 @@ const ROWS: u32 = 50;
 /// Longest part of a name that is looked for, in characters.
 const LONGEST: usize = 1_000;
 
+/// What is said of a filter that cannot be read.
+const UNCLEAR_METADATA: &str = "Metadata must be a key and a value, such as department=people.";
+
 /// What the states of ingestions are called on the page.
 const STATES: [(&str, &str); 5] = [
     ("queued", "Waits"),
@@ -148,10 +151,10 @@ pub(super) async fn show(
     if !asked.collection.is_empty() && filter.collection.is_none() {
         return Err(ApiError::not_found("collection"));
     }
-    if filter.metadata.as_ref().is_some_and(|metadata| metadata.values.is_empty()) {
-        let message = "must be a key and a value, such as department=people";
-        return Err(ApiError::invalid_field("metadata", message));
-    }
+    // It lets nothing through. What was written stays in the form, to be set right there.
+    let is_unclear = filter.metadata.as_ref().is_some_and(|metadata| metadata.values.is_empty());
+    let problem = is_unclear.then_some(UNCLEAR_METADATA).or(visitor.frame.problem);
+    let status = if is_unclear { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     let actor = visitor.actor();
     // One row more than is shown tells that there are more.
     let mut found = documents.browse(&actor, &filter, asked.order(), asked.after, ROWS + 1).await?;
@@ -160,6 +163,8 @@ pub(super) async fn show(
     let last = found.last().map(|details| details.document.id).filter(|_| has_more);
     let rows: Vec<DocumentRow> = found.iter().map(|details| DocumentRow::of(&details.document)).collect();
     let collections = collections(&service, &visitor).await?;
+    let mut frame = visitor.frame;
+    frame.problem = problem;
     let page = DocumentsPage {
         is_filtered: filter != DocumentFilter::default(),
         filter: asked.query(false, None),
@@ -168,12 +173,12 @@ pub(super) async fn show(
         is_busy: rows.iter().any(|row| row.state.is_busy),
         next: last.map(|last| asked.query(true, Some(last))),
         first: if asked.after.is_some() { format!("{}&", asked.query(true, None)) } else { String::new() },
-        frame: visitor.frame,
+        frame,
         asked,
         collections,
         rows,
     };
-    html(&PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, status, &page)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Filters against a plain reading of what they mean, over ten thousand random documents. Which index is searched makes no difference:
 //! filters decide which documents it is asked for.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, iter};
 
 use serde_json::{Map, Value, json};
 
-use super::{MetadataCondition, MetadataFilter, MetadataTest, PreparedFilter};
+use super::{
+    super::metadata::MemberDirectory, MetadataCondition, MetadataFilter, MetadataTest, PreparedFilter,
+};
 
 const DOCUMENTS: usize = 10_000;
 const KEYS: [&str; 3] = ["year", "team", "due"];
@@ -148,7 +150,11 @@ fn random_documents_meet_random_filters_as_a_plain_reading_has_it() {
     for _ in 0..DOCUMENTS {
         let (document, filter) = (draw.document(), draw.filter(3));
         let text = Value::Object(document.clone()).to_string();
-        let found = PreparedFilter::of(&filter).meets(Some(&text)).expect("an object");
+        let prepared = PreparedFilter::of(&filter);
+        let found = prepared.meets(Some(&text)).expect("an object");
+        let members = MemberDirectory::of(iter::once(text.as_str())).expect("an object");
+        let by_place = prepared.meets_found(|key| members.find(0, &text, key)).expect("values");
+        assert_eq!(found, by_place, "{filter:?}\n{text}");
         assert_eq!(found, plainly_meets(&document, &filter), "{filter:?}\n{text}");
         met += usize::from(found);
     }

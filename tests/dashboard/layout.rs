@@ -1,0 +1,201 @@
+//! What pages make of what people really have: invitations before accounts, narrow screens, long names, texts that are written
+//! from right to left, and slips in one line of many.
+
+use serde_json::json;
+
+use super::{QUESTION, agent_with_report, assert_no_complaints, file, sign_in};
+use crate::support::{
+    browser::Browser,
+    client::{PASSWORD, data, id},
+    model::{Model, Reply},
+    service::Service,
+};
+
+/// A phone, a window that is just wide enough for columns, and a usual screen.
+const WIDTHS: [u32; 3] = [360, 700, 1_280];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_who_is_invited_and_has_no_account_yet_makes_one_and_joins() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let base = service.base_url();
+    let owner = service.signed_up("owner@example.com").await;
+    let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
+    let team = owner.in_workspace(id(&workspace));
+    let path = format!("/workspaces/{}/invitations", id(&workspace));
+    let invitation = team.create(&path, &json!({"role": "asker"})).await;
+    let (_, hash) = invitation["url"].as_str().and_then(|url| url.split_once("/#")).expect("a hash");
+
+    browser.goto(&format!("{base}/#{hash}")).await;
+    browser.wait_until("the link", "document.querySelector('a[href*=\"#/invitations/\"]')").await;
+    browser.click_text("a", "Make an account").await;
+    let is_filled_in =
+        "document.querySelector('#name') && document.querySelector('[name=next]').value.includes('#')";
+    browser.wait_until("where it leads afterwards", is_filled_in).await;
+    // No server is told the secret by an address.
+    assert_eq!(browser.url().await, format!("{base}/sign-up?next=#{hash}"));
+    let back = browser.attribute("main a", "href").await.expect("a link");
+    assert!(back.ends_with(&format!("sign-in?next=#{hash}")), "{back}");
+    browser.fill("#name", "Cleo").await;
+    browser.fill("#email", "cleo@example.com").await;
+    browser.fill("#password", PASSWORD).await;
+    browser.click("button.main").await;
+    browser.wait_until("the code", "document.querySelector('[data-invitation]')?.value").await;
+    browser.click("main button.main").await;
+    browser.wait_for(".notice").await;
+    assert!(browser.text(".notice").await.contains("member of this workspace"));
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_is_seen_as_a_whole_on_a_phone_and_its_page_opens_in_another_tab() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.set_size(360, 640).await;
+    browser.goto(&format!("{}/agents/{agent}/ask", service.base_url())).await;
+    browser.fill("#question", QUESTION).await;
+    browser.click(".ask-box .main").await;
+    browser.wait_for("[data-answer] .cite").await;
+    browser.script("document.querySelector('.cite').click()", vec![]).await;
+    browser.wait_for(".source mark").await;
+    browser
+        .wait_until(
+            "all of it on the screen",
+            "(({ top, bottom }) => bottom - top > 300 && top >= 0 && bottom <= innerHeight + 1)(
+                document.querySelector('.source').getBoundingClientRect())",
+        )
+        .await;
+    let target = browser.attribute(".source figure a", "target").await;
+    assert_eq!(target.as_deref(), Some("_blank"), "the conversation is not left");
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+/// Fails when the page as a whole is wider than the screen, or a column is as narrow as a letter.
+async fn assert_fits(browser: &Browser, page: &str) {
+    for width in WIDTHS {
+        browser.set_size(width, 900).await;
+        let needed = browser.script("return document.documentElement.scrollWidth", vec![]).await;
+        assert!(needed.as_u64() <= Some(width.into()), "{page} needs {needed} of {width} pixels");
+        let narrowest = "return Math.floor(Math.min(...[...document.querySelectorAll('tbody td')]
+            .filter((cell) => cell.textContent.trim())
+            .map((cell) => cell.getBoundingClientRect().width)))";
+        let narrowest = browser.script(narrowest, vec![]).await;
+        assert!(narrowest.as_u64() >= Some(40), "{page}, {width} pixels wide: a column has {narrowest}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_names_make_no_page_wider_than_the_screen() {
+    let Some(browser) = Browser::start().await else { return };
+    let long = "x".repeat(240);
+    let folder = tempfile::tempdir().expect("a folder");
+    let empty = file(folder.path(), &format!("{long}.txt"), b"");
+    let service = Service::start().await;
+    let base = service.base_url();
+    let owner = service.signed_up("ada@example.com").await;
+    data(owner.patch("/users/me", &json!({"name": long})).await);
+    let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
+    let team = owner.in_workspace(id(&workspace));
+    team.create("/api-tokens", &json!({"description": long})).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.select("#workspace", id(&workspace)).await;
+    browser.click_text("button", "Change").await;
+    let is_chosen = "document.querySelector('#workspace').selectedOptions[0].text === 'Team'";
+    browser.wait_until("the workspace", is_chosen).await;
+
+    browser.goto(&format!("{base}/members")).await;
+    browser.wait_for("tbody select").await;
+    assert_fits(&browser, "members").await;
+    for width in WIDTHS {
+        browser.set_size(width, 900).await;
+        let is_whole = "const { scrollWidth, clientWidth } = document.querySelector('.scroll');
+            return scrollWidth <= clientWidth";
+        assert_eq!(browser.script(is_whole, vec![]).await, json!(true), "{width} pixels wide");
+    }
+    browser.goto(&format!("{base}/tokens")).await;
+    browser.wait_for("tbody button").await;
+    assert_fits(&browser, "API tokens").await;
+
+    browser.goto(&format!("{base}/documents/new")).await;
+    browser.upload("#file", &empty).await;
+    browser.click("[data-upload] button.main").await;
+    let is_refused =
+        "document.querySelector('[data-uploads] tbody')?.textContent.includes('must not be empty')";
+    browser.wait_until("the refusal", is_refused).await;
+    assert!(!browser.exists("[data-uploads] td button").await, "it is as empty the next time");
+    assert_fits(&browser, "adding documents").await;
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_from_right_to_left_is_laid_out_so() {
+    const ARABIC: &str = "من كان القبطان الذي أبحر في الطريق من قبل؟";
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    let answer = "كان القبطان Solveig Aas [1].\n\nThis is in English.\n\n- البند الأول\n- the second\n";
+    model.always(Reply::text(answer));
+    let agent = json!({"name": "Guide", "type": "CHATVENDOR", "llm": model.llm("clockwork")});
+    let agent = id(&owner.create_agent(&agent).await).to_owned();
+    let report = json!({"name": "Report", "type": "TXT", "content": format!("{ARABIC} Solveig Aas.")});
+    owner.link(&agent, id(&owner.ingest(&report).await)).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/agents/{agent}/ask", service.base_url())).await;
+    browser.fill("#question", ARABIC).await;
+    browser
+        .wait_until(
+            "the direction of the question",
+            "getComputedStyle(document.querySelector('#question')).direction === 'rtl'",
+        )
+        .await;
+    browser.click(".ask-box .main").await;
+    browser.wait_for("[data-answer] .answer li + li").await;
+    let sides = "const sideOf = (css) => {
+            const block = document.querySelector(css);
+            const range = document.createRange();
+            range.selectNodeContents(block);
+            const [text, all] = [range.getBoundingClientRect(), block.getBoundingClientRect()];
+            return text.left - all.left > all.right - text.right ? 'right' : 'left';
+        };
+        return ['.question', '.answer p', '.answer p + p', '.answer li', '.answer li + li'].map(sideOf)";
+    // Items of a list stay beside their marks.
+    assert_eq!(
+        browser.script(sides, vec![]).await,
+        json!(["right", "right", "left", "right", "right"]),
+        "the side that each begins at"
+    );
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_line_is_said_at_the_field_that_it_stands_in() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/agents/{agent}/publish", service.base_url())).await;
+    browser.fill("#slug", "guide").await;
+    browser.fill("#origins", "first\n\nhttps://www.example.com\nthird").await;
+    browser.click("form[data-form] > button.main").await;
+    browser.wait_for("#origins[aria-invalid='true']").await;
+    let said = browser.text("#origins-wrong").await;
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    for (line, begin) in lines.iter().zip(["“first” must be an origin", "“third” must be an origin"])
+    {
+        assert!(line.starts_with(begin), "{said}");
+    }
+    assert!(!browser.text(".problem").await.contains("origins"), "it is not said at the head");
+    browser.wait_until("the field", "document.activeElement.id === 'origins'").await;
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
