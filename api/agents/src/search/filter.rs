@@ -13,6 +13,7 @@ use serde::{
 use serde_json::Value;
 
 use self::compared::{ComparedValue, DocumentValue, ValueKey};
+use super::metadata::{FoundMember, MemberDirectory};
 
 /// What a document's metadata has to say.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,13 +123,22 @@ impl PreparedFilter {
         Ok(self.is_met(&values))
     }
 
-    /// [`meets`](Self::meets), of a document whose values are found by their keys: `find` gives the JSON text that begins with the value of
-    /// one.
-    pub(super) fn meets_found<'a>(&self, find: impl Fn(&str) -> Option<&'a str>) -> serde_json::Result<bool> {
+    /// [`meets`](Self::meets), of a document of which it is known where its values stand.
+    pub(super) fn meets_known(
+        &self,
+        members: &MemberDirectory,
+        document: usize,
+        metadata: &str,
+    ) -> serde_json::Result<bool> {
         let mut values = vec![None; self.keys.places.len()];
         for (key, place) in &self.keys.places {
-            if let (Some(value), Some(text)) = (values.get_mut(*place), find(key)) {
-                *value = Some(Value::deserialize(&mut serde_json::Deserializer::from_str(text))?);
+            let Some(value) = values.get_mut(*place) else { continue };
+            match members.find(document, metadata, key) {
+                FoundMember::Missing => {}
+                FoundMember::Value(text) => {
+                    *value = Some(Value::deserialize(&mut serde_json::Deserializer::from_str(text))?);
+                }
+                FoundMember::Unsure => return self.meets(Some(metadata)),
             }
         }
         Ok(self.is_met(&values))
@@ -291,7 +301,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{super::metadata::MemberDirectory, *};
+    use super::*;
 
     impl MetadataFilter {
         /// Both ways have to say the same.
@@ -299,9 +309,9 @@ mod tests {
             let filter = PreparedFilter::of(self);
             let read = filter.meets(metadata);
             let found = match metadata {
-                None => filter.meets_found(|_| None),
+                None => filter.meets(None),
                 Some(metadata) => MemberDirectory::of(iter::once(metadata))
-                    .and_then(|members| filter.meets_found(|key| members.find(0, metadata, key))),
+                    .and_then(|members| filter.meets_known(&members, 0, metadata)),
             };
             assert_eq!(read.as_ref().ok(), found.as_ref().ok(), "{metadata:?}");
             read

@@ -21,7 +21,7 @@ use lectern_shared::{
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-pub(super) use self::members::MemberDirectory;
+pub(super) use self::members::{FoundMember, MemberDirectory};
 use super::{MetadataFilter, SearchError, active::ActiveSet, filter::PreparedFilter};
 use crate::stamped_cache::StampedCache;
 
@@ -113,7 +113,7 @@ impl MetadataTexts {
         judge(documents, |document| {
             let Ok(place) = self.ids.binary_search(&document) else { return filter.meets(None) };
             match (members, self.at(place)) {
-                (Some(members), Some(text)) => filter.meets_found(|key| members.find(place, text, key)),
+                (Some(members), Some(text)) => filter.meets_known(members, place, text),
                 (_, text) => filter.meets(text),
             }
         })

@@ -14,11 +14,20 @@ pub(in crate::search) struct MemberDirectory {
     hasher: RandomState,
     /// Where those of each document end in the other two.
     ends: Vec<usize>,
-    /// The hash of each key, ascending within a document. Two keys of one have the same once in 2^64 times, and nobody can choose them to,
-    /// since the hasher is made by chance.
-    keys: Vec<u64>,
+    /// A part of the hash of each key, ascending within a document.
+    keys: Vec<u32>,
     /// Where the value of each begins in the document's text.
-    values: Vec<u32>,
+    values: Vec<u16>,
+}
+
+/// What is known of a key of a document.
+pub(in crate::search) enum FoundMember<'a> {
+    /// The document has no such key.
+    Missing,
+    /// The rest of its metadata from the value on.
+    Value(&'a str),
+    /// Two keys are alike as far as they are known here, or it is written in an unusual way: the metadata has to be read.
+    Unsure,
 }
 
 impl MemberDirectory {
@@ -26,10 +35,10 @@ impl MemberDirectory {
     pub(super) fn bytes(metadata: &str) -> u64 {
         // What looks like the end of a key; within a text it may be none.
         let members = metadata.matches("\":").count();
-        (members * (size_of::<u64>() + size_of::<u32>()) + size_of::<usize>()) as u64
+        (members * (size_of::<u32>() + size_of::<u16>()) + size_of::<usize>()) as u64
     }
 
-    /// The values of documents with this metadata, each an object in JSON.
+    /// The values of documents with this metadata, each an object in JSON of at most 64 KiB.
     ///
     /// # Errors
     /// When one is not that.
@@ -40,10 +49,7 @@ impl MemberDirectory {
             let mut reader = serde_json::Deserializer::from_str(metadata);
             let mut members = MembersSeed { hasher: &all.hasher, metadata }.deserialize(&mut reader)?;
             reader.end()?;
-            // Of a key that is there twice the last one counts.
-            members.reverse();
-            members.sort_by_key(|(key, _)| *key);
-            members.dedup_by_key(|(key, _)| *key);
+            members.sort_unstable();
             all.keys.extend(members.iter().map(|(key, _)| *key));
             all.values.extend(members.iter().map(|(_, value)| *value));
             all.ends.push(all.keys.len());
@@ -53,18 +59,44 @@ impl MemberDirectory {
         Ok(all)
     }
 
-    /// The rest of a document's metadata from the value of a key on, if it has one.
+    /// What a document with this metadata has under a key.
     pub(in crate::search) fn find<'a>(
         &self,
         document: usize,
         metadata: &'a str,
         key: &str,
-    ) -> Option<&'a str> {
+    ) -> FoundMember<'a> {
         let begin = document.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        let keys = self.keys.get(begin..*self.ends.get(document)?)?;
-        let place = keys.binary_search(&self.hasher.hash_one(key)).ok()?;
-        metadata.get(usize::try_from(*self.values.get(begin + place)?).ok()?..)
+        let end = self.ends.get(document).copied().unwrap_or(begin);
+        let hash = part_of_hash(&self.hasher, key);
+        let keys = self.keys.get(begin..end).unwrap_or_default();
+        let first = keys.partition_point(|known| *known < hash);
+        match keys.get(first..).unwrap_or_default() {
+            [known, ..] if *known != hash => FoundMember::Missing,
+            [] => FoundMember::Missing,
+            [_, next, ..] if *next == hash => FoundMember::Unsure,
+            [_, ..] => {
+                let value = self.values.get(begin + first).map(|value| usize::from(*value));
+                let split = value.and_then(|value| metadata.split_at_checked(value));
+                split
+                    .filter(|(before, _)| ends_with_key(before, key))
+                    .map_or(FoundMember::Unsure, |(_, value)| FoundMember::Value(value))
+            }
+        }
     }
+}
+
+fn part_of_hash(hasher: &RandomState, key: &str) -> u32 {
+    let [a, b, c, d, ..] = hasher.hash_one(key).to_ne_bytes();
+    u32::from_ne_bytes([a, b, c, d])
+}
+
+/// Whether what stands before a value ends with this key, as it is usually written.
+fn ends_with_key(before: &str, key: &str) -> bool {
+    let Some(before) = before.trim_ascii_end().strip_suffix(':') else { return false };
+    let written = serde_json::Value::from(key).to_string();
+    let before = before.trim_ascii_end().strip_suffix(&written);
+    before.is_some_and(|before| before.trim_ascii_end().ends_with(['{', ',']))
 }
 
 /// Reads an object: the hash of each key, and where its value begins.
@@ -74,7 +106,7 @@ struct MembersSeed<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for MembersSeed<'_> {
-    type Value = Vec<(u64, u32)>;
+    type Value = Vec<(u32, u16)>;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         reader.deserialize_map(self)
@@ -82,7 +114,7 @@ impl<'de> DeserializeSeed<'de> for MembersSeed<'_> {
 }
 
 impl<'de> Visitor<'de> for MembersSeed<'_> {
-    type Value = Vec<(u64, u32)>;
+    type Value = Vec<(u32, u16)>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
@@ -93,7 +125,7 @@ impl<'de> Visitor<'de> for MembersSeed<'_> {
         while let Some(key) = object.next_key_seed(KeyHashSeed(self.hasher))? {
             let value: &RawValue = object.next_value()?;
             let begin = value.get().as_ptr().addr() - self.metadata.as_ptr().addr();
-            members.push((key, u32::try_from(begin).map_err(serde::de::Error::custom)?));
+            members.push((key, u16::try_from(begin).map_err(serde::de::Error::custom)?));
         }
         Ok(members)
     }
@@ -103,21 +135,21 @@ impl<'de> Visitor<'de> for MembersSeed<'_> {
 struct KeyHashSeed<'a>(&'a RandomState);
 
 impl<'de> DeserializeSeed<'de> for KeyHashSeed<'_> {
-    type Value = u64;
+    type Value = u32;
 
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<u64, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<u32, D::Error> {
         reader.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for KeyHashSeed<'_> {
-    type Value = u64;
+    type Value = u32;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a key")
     }
 
-    fn visit_str<E>(self, key: &str) -> Result<u64, E> {
-        Ok(self.0.hash_one(key))
+    fn visit_str<E>(self, key: &str) -> Result<u32, E> {
+        Ok(part_of_hash(self.0, key))
     }
 }
