@@ -13,7 +13,7 @@ use serde::{
 use serde_json::Value;
 
 use self::compared::{ComparedValue, DocumentValue, ValueKey};
-use super::metadata::{FoundMember, MemberDirectory};
+use super::members::{FoundMember, MemberDirectory};
 
 /// What a document's metadata has to say.
 #[derive(Clone, Debug, PartialEq)]

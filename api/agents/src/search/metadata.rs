@@ -2,8 +2,6 @@
 //! a tenth of what its values would, and once it is asked again, with the places of its values; what is not is read for each search, some
 //! documents at a time.
 
-mod members;
-
 use std::{
     collections::HashMap,
     sync::{
@@ -21,8 +19,9 @@ use lectern_shared::{
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-pub(super) use self::members::{FoundMember, MemberDirectory};
-use super::{MetadataFilter, SearchError, active::ActiveSet, filter::PreparedFilter};
+use super::{
+    MetadataFilter, SearchError, active::ActiveSet, filter::PreparedFilter, members::MemberDirectory,
+};
 use crate::stamped_cache::StampedCache;
 
 /// Metadata takes one of so many parts of what all lists may take; the rest is for the lists that every search needs.

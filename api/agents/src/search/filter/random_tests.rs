@@ -6,7 +6,7 @@ use std::{cmp::Ordering, iter};
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::metadata::MemberDirectory, MetadataCondition, MetadataFilter, MetadataTest, PreparedFilter,
+    super::members::MemberDirectory, MetadataCondition, MetadataFilter, MetadataTest, PreparedFilter,
 };
 
 const DOCUMENTS: usize = 10_000;

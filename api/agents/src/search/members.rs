@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The values of some documents, by the keys of each.
-pub(in crate::search) struct MemberDirectory {
+pub(super) struct MemberDirectory {
     hasher: RandomState,
     /// Where those of each document end in the other two.
     ends: Vec<usize>,
@@ -21,7 +21,7 @@ pub(in crate::search) struct MemberDirectory {
 }
 
 /// What is known of a key of a document.
-pub(in crate::search) enum FoundMember<'a> {
+pub(super) enum FoundMember<'a> {
     /// The document has no such key.
     Missing,
     /// The rest of its metadata from the value on.
@@ -42,7 +42,7 @@ impl MemberDirectory {
     ///
     /// # Errors
     /// When one is not that.
-    pub(in crate::search) fn of<'a>(documents: impl Iterator<Item = &'a str>) -> serde_json::Result<Self> {
+    pub(super) fn of<'a>(documents: impl Iterator<Item = &'a str>) -> serde_json::Result<Self> {
         let mut all =
             Self { hasher: RandomState::new(), ends: Vec::new(), keys: Vec::new(), values: Vec::new() };
         for metadata in documents {
@@ -60,12 +60,7 @@ impl MemberDirectory {
     }
 
     /// What a document with this metadata has under a key.
-    pub(in crate::search) fn find<'a>(
-        &self,
-        document: usize,
-        metadata: &'a str,
-        key: &str,
-    ) -> FoundMember<'a> {
+    pub(super) fn find<'a>(&self, document: usize, metadata: &'a str, key: &str) -> FoundMember<'a> {
         let begin = document.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(document).copied().unwrap_or(begin);
         let hash = part_of_hash(&self.hasher, key);
