@@ -1,5 +1,5 @@
 //! Where the values of documents stand in the text of their metadata. A document may have thousands of them, of which a filter asks for
-//! one: found by its key it takes next to nothing, and by reading all the others forty milliseconds for five hundred documents.
+//! one: found by its key it takes next to nothing, and by reading all the others thirty milliseconds for five hundred documents.
 
 use std::{
     fmt,
