@@ -222,6 +222,13 @@ async fn pages_of_documents_speak_of_what_is_on_them() {
         "scripts show times as readers have them: {page}"
     );
 
+    // A name of nothing but blanks is no name, and is not gone past either.
+    assert!(page.contains("name=\"name:text\""), "{page}");
+    let blank = visits.submit(&path, &[("name:text", "  ")]).await;
+    assert_eq!(blank.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let said = text_of(blank).await;
+    assert!(said.contains("<strong>Name</strong> must not be empty"), "{said}");
+
     // Whatever links to a document leads to its receipt when it was deleted.
     data(owner.delete(&path).await);
     let led = visits.get(&path).await;

@@ -8,7 +8,8 @@ use crate::support::{
     browser::Browser,
     client::{PASSWORD, data, id},
     model::{Model, Reply},
-    service::Service,
+    service::{Mode, Service},
+    web::Web,
 };
 
 /// A phone, a window that is just wide enough for columns, and a usual screen.
@@ -17,7 +18,24 @@ const WIDTHS: [u32; 3] = [360, 700, 1_280];
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_who_is_invited_and_has_no_account_yet_makes_one_and_joins() {
     let Some(browser) = Browser::start().await else { return };
-    let service = Service::start().await;
+    let provider = Web::start().await;
+    let issuer = provider.url("");
+    let described = json!({
+        "issuer": issuer,
+        "authorization_endpoint": provider.serve("/auth", "text/html", "<h1>The provider</h1>"),
+        "token_endpoint": provider.url("/token"),
+        "jwks_uri": provider.serve("/keys", "application/json", r#"{"keys": []}"#),
+        "response_types_supported": ["code"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+    });
+    provider.serve("/.well-known/openid-configuration", "application/json", described.to_string());
+    let service = Service::in_mode(Mode::Embedded)
+        .env("LECTERN_PUBLIC_URL", "http://127.0.0.1:9")
+        .env("LECTERN_OIDC_ISSUER", &issuer)
+        .env("LECTERN_OIDC_CLIENT_ID", "lectern")
+        .start()
+        .await;
     let base = service.base_url();
     let owner = service.signed_up("owner@example.com").await;
     let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
@@ -25,6 +43,21 @@ async fn somebody_who_is_invited_and_has_no_account_yet_makes_one_and_joins() {
     let path = format!("/workspaces/{}/invitations", id(&workspace));
     let invitation = team.create(&path, &json!({"role": "asker"})).await;
     let (_, hash) = invitation["url"].as_str().and_then(|url| url.split_once("/#")).expect("a hash");
+
+    browser.goto(&format!("{base}/#{hash}")).await;
+    browser.wait_until("the link", "document.querySelector('a[href*=\"#/invitations/\"]')").await;
+
+    // Whoever goes to the provider comes back with a code, and to the invitation.
+    browser.click("[data-provider]").await;
+    browser.wait_until("the provider", "document.querySelector('h1')?.textContent === 'The provider'").await;
+    assert!(!browser.url().await.contains("invitations"), "the secret goes to nobody");
+    browser.goto(&format!("{base}/sign-in")).await;
+    let come_back =
+        "HTMLFormElement.prototype.submit = function () { window.next = this.elements.next.value; };
+        location.hash = '/sign-in/code?return=%2F'";
+    browser.script(come_back, vec![]).await;
+    browser.wait_until("where it leads then", "window.next").await;
+    assert_eq!(browser.script("return window.next", vec![]).await, json!(format!("invitations#{hash}")));
 
     browser.goto(&format!("{base}/#{hash}")).await;
     browser.wait_until("the link", "document.querySelector('a[href*=\"#/invitations/\"]')").await;
@@ -97,25 +130,29 @@ async fn long_names_make_no_page_wider_than_the_screen() {
     let empty = file(folder.path(), &format!("{long}.txt"), b"");
     let service = Service::start().await;
     let base = service.base_url();
-    let owner = service.signed_up("ada@example.com").await;
+    let email = format!("{}@example.com", "a".repeat(60));
+    let owner = service.signed_up(&email).await;
     data(owner.patch("/users/me", &json!({"name": long})).await);
     let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
     let team = owner.in_workspace(id(&workspace));
     team.create("/api-tokens", &json!({"description": long})).await;
-    sign_in(&browser, &service, "ada@example.com").await;
+    team.create_document(&json!({"name": long, "type": "TXT", "content": "A note."})).await;
+    sign_in(&browser, &service, &email).await;
     browser.select("#workspace", id(&workspace)).await;
     browser.click_text("button", "Change").await;
     let is_chosen = "document.querySelector('#workspace').selectedOptions[0].text === 'Team'";
     browser.wait_until("the workspace", is_chosen).await;
 
-    browser.goto(&format!("{base}/members")).await;
-    browser.wait_for("tbody select").await;
-    assert_fits(&browser, "members").await;
-    for width in WIDTHS {
-        browser.set_size(width, 900).await;
-        let is_whole = "const { scrollWidth, clientWidth } = document.querySelector('.scroll');
-            return scrollWidth <= clientWidth";
-        assert_eq!(browser.script(is_whole, vec![]).await, json!(true), "{width} pixels wide");
+    for page in ["members", "audit", "jobs"] {
+        browser.goto(&format!("{base}/{page}")).await;
+        browser.wait_for("tbody td").await;
+        assert_fits(&browser, page).await;
+        for width in WIDTHS {
+            browser.set_size(width, 900).await;
+            let is_whole = "const { scrollWidth, clientWidth } = document.querySelector('.scroll');
+                return scrollWidth <= clientWidth";
+            assert_eq!(browser.script(is_whole, vec![]).await, json!(true), "{page}, {width} pixels wide");
+        }
     }
     browser.goto(&format!("{base}/tokens")).await;
     browser.wait_for("tbody button").await;

@@ -3,6 +3,7 @@
 mod browsers;
 mod documents;
 mod evaluations;
+mod forms;
 mod layout;
 mod pages;
 mod published;

@@ -47,6 +47,13 @@ async fn a_source_is_added_runs_and_asks() {
     assert_for_everybody(&browser, "a question").await;
     client.create_agent(&json!({"name": "Guide", "type": "CHATVENDOR"})).await;
     let here = browser.url().await;
+    // As long as it asks it does not run again, which is said in its place.
+    browser.click_text("a", "Plants").await;
+    browser.wait_for("#runs .problem").await;
+    browser.click_text("button", "Try it").await;
+    browser.wait_for("form[action*='/run?'] .problem").await;
+    let said = browser.text("form[action*='/run?'] .problem").await;
+    assert!(said.contains("A run of this source is under way"), "{said}");
     browser.goto(&format!("{}/", service.base_url())).await;
     assert!(browser.text("main").await.contains("Plants: much is gone there"));
     browser.goto(&here).await;

@@ -1,9 +1,10 @@
 //! The fields of a form as the JSON that other clients send, so that one reader checks both.
 //!
 //! A browser sends texts only, so the name of an input says what its text is: `limit:number`, `hasMemory:boolean`, `metadata:json`,
-//! `origins:lines` (one a line), `ids:list` (one an input), `description:nullable` for a text that is taken away by emptying it, and
-//! `metadata:object` for JSON that is. A name with dots is a field of an object. What is left empty is left out. Of several inputs with
-//! one name the last one counts, so that a hidden one can say what an unchecked box means.
+//! `origins:lines` (one a line), `ids:list` (one an input), `description:nullable` for a text that is taken away by emptying it,
+//! `metadata:object` for JSON that is, and `name:text` for a text that is told although it is left empty, so that it is refused. A name
+//! with dots is a field of an object. What else is left empty is left out. Of several inputs with one name the last one counts, so that
+//! a hidden one can say what an unchecked box means.
 
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;
@@ -54,6 +55,7 @@ impl GivenInput {
             "lines" => {
                 json!(trimmed.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>())
             }
+            "text" => json!(text),
             "nullable" if trimmed.is_empty() => Value::Null,
             "object" if trimmed.is_empty() => json!({}),
             _ if trimmed.is_empty() => return None,
@@ -109,6 +111,7 @@ mod tests {
             ("metadata:object=%7B%22a%22%3A1%7D", json!({"metadata": {"a": 1}})),
             ("metadata:object=+", json!({"metadata": {}})),
             ("password=+secret+", json!({"password": " secret "})),
+            ("name:text=++&other:text=", json!({"name": "  ", "other": ""})),
             ("llm.provider=&llm.model=", json!({})),
             ("", json!({})),
         ] {

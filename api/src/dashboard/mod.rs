@@ -214,6 +214,8 @@ struct ErrorPage<'a> {
     request_id: &'a str,
     /// Every field of a form that is wrong, and what would be right.
     fields: &'a [(&'a str, &'a str)],
+    /// How to go on from here; empty when there is nothing to say.
+    hint: &'a str,
     /// The way from the page's folder to the root, under whatever path a proxy has put that.
     root: &'a str,
 }
@@ -232,7 +234,14 @@ pub(crate) fn error_response(error: &ApiError, request_id: &str, depth: usize) -
     let root = "../".repeat(depth);
     let fields: Vec<_> =
         error.fields.iter().map(|field| (text::field_label(&field.path), field.message.as_str())).collect();
-    let page = ErrorPage { title, message, request_id, fields: &fields, root: &root };
+    let hint = match (fields.is_empty(), error.code) {
+        (false, _) => "Go back in your browser to change it: what you wrote is still there.",
+        (true, "other_workspace") => {
+            "Go back in your browser to send it again: what you wrote is still there."
+        }
+        (true, _) => "",
+    };
+    let page = ErrorPage { title, message, request_id, fields: &fields, hint, root: &root };
     html(&PagePolicy::Static, status, &page).unwrap_or_else(|_| (status, message.to_owned()).into_response())
 }
 
@@ -261,8 +270,8 @@ mod tests {
     #[test]
     fn a_failure_is_a_page_that_repeats_nothing_as_html() {
         let error = ApiError::new(ApiErrorKind::Unavailable, "unavailable", "<b>\"away\" & so on</b>");
-        let page =
-            ErrorPage { title: "Title", message: &error.message, request_id: "r-1", fields: &[], root: "" };
+        let message = error.message.as_str();
+        let page = ErrorPage { title: "Title", message, request_id: "r-1", fields: &[], hint: "", root: "" };
         let text = page.render().unwrap();
         assert!(!text.contains("<b>") && text.contains("away") && text.contains("r-1"), "{text}");
         let response = error_response(&error, "r-1", 1);
@@ -324,8 +333,8 @@ mod tests {
         let style = include_str!("assets/style.css");
         assert!(!style.contains("url(") && !style.contains("@import"), "{style}");
         for (root, href) in [("", "\"assets/style.css\""), ("../../", "\"../../assets/style.css\"")] {
-            let page =
-                ErrorPage { title: "", message: "", request_id: "", fields: &[], root }.render().unwrap();
+            let page = ErrorPage { title: "", message: "", request_id: "", fields: &[], hint: "", root };
+            let page = page.render().unwrap();
             assert!(page.contains(href), "{page}");
         }
     }

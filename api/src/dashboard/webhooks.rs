@@ -5,7 +5,7 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
-use lectern_derive::handler;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::{
     clock::Timestamp,
     ids::{WebhookDeliveryId, WebhookId},
@@ -21,6 +21,7 @@ use super::{
     text::{counted, filters},
 };
 use crate::{
+    error::ApiError,
     extract::{PathId, PathIds, parameter},
     response::ApiResult,
     services::{
@@ -109,6 +110,18 @@ pub(super) async fn list(State(webhooks): State<WebhookService>, visitor: Visito
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
+/// What is noted of a new secret: itself, since it is shown.
+#[expect(clippy::unnecessary_wraps, reason = "it stands for what can fail")]
+fn secret_of(made: &RevealedWebhook) -> Result<Vec<u8>, ApiError> {
+    let secret = made.secret.as_ref().map(|secret| secret.expose_secret().as_bytes().to_vec());
+    Ok(secret.unwrap_or_default())
+}
+
+fn secret_in(made: CreationOutcome) -> String {
+    let (CreationOutcome::Now(secret) | CreationOutcome::Before(secret)) = made;
+    String::from_utf8_lossy(&secret).into_owned()
+}
+
 /// Makes one, and shows its secret.
 #[handler]
 pub(super) async fn create(
@@ -116,14 +129,9 @@ pub(super) async fn create(
     SubmittedForm { visitor, body, once }: SubmittedForm<NewWebhook>,
 ) -> ApiResult {
     let actor = visitor.actor();
-    let secret_of = |made: &RevealedWebhook| {
-        let secret = made.secret.as_ref().map(|secret| secret.expose_secret().as_bytes().to_vec());
-        Ok(secret.unwrap_or_default())
-    };
     let made = webhooks.create(&actor, body, once, secret_of).await?;
-    let (CreationOutcome::Now(secret) | CreationOutcome::Before(secret)) = made;
     let found = webhooks.list(&actor, Uuid::max(), WEBHOOKS).await?;
-    let secret = Some(String::from_utf8_lossy(&secret).into_owned());
+    let secret = Some(secret_in(made));
     let page = WebhooksPage { frame: visitor.frame, webhooks: found, events: EVENTS, secret };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
@@ -177,16 +185,20 @@ pub(super) async fn change(
     Ok(visitor.go(&format!("webhooks/{id}?said=saved")))
 }
 
+/// A form that asks for a new secret, of which nothing else is to be said.
+#[derive(RequestBody)]
+#[body(change)]
+pub(super) struct SecretRotation {}
+
 /// Gives one a new secret, and shows it.
 #[handler]
 pub(super) async fn rotate(
     State(webhooks): State<WebhookService>,
-    visitor: Visitor,
     PathId(id): PathId<WebhookId>,
+    SubmittedForm { visitor, once, .. }: SubmittedForm<SecretRotation>,
 ) -> ApiResult {
-    let made = webhooks.rotate(&visitor.actor(), id).await?;
-    let secret = made.secret.map(|secret| secret.expose_secret().to_owned());
-    page(&webhooks, visitor, id, Uuid::max(), secret).await
+    let made = webhooks.rotate(&visitor.actor(), id, once, secret_of).await?;
+    page(&webhooks, visitor, id, Uuid::max(), Some(secret_in(made))).await
 }
 
 /// Has a test event told to one.

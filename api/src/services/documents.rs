@@ -108,10 +108,6 @@ pub(crate) struct NewDocument {
     pub(crate) collection_ids: Option<GivenIds<CollectionId>>,
 }
 
-/// Texts of so many bytes are refused for want of room before they take a turn to write: whoever has no room sends the largest ones the
-/// most often.
-const LARGE_TEXT: u64 = 64 << 10;
-
 /// A document with the text that came with it.
 pub(crate) struct FullDocument {
     pub(crate) details: DocumentDetails,
@@ -206,11 +202,8 @@ impl DocumentService {
         let authorization = new.authorization.as_ref();
         let authorization_sealed = authorization.map(|given| self.seal(id, given)).transpose()?;
         let bytes = new.content.as_ref().map_or(0, String::len) as u64;
-        if bytes >= LARGE_TEXT
-            && let Some(allowed) = allowed_bytes(&self.settings, actor)
-        {
-            db::storage::expect_room(&self.db, workspace, bytes, allowed).await??;
-        }
+        // Before SQLite's only writer is taken from others: what does not fit may come over and over.
+        db::storage::expect_room(&self.db, workspace, bytes, allowed_bytes(&self.settings, actor)).await??;
         let mut tx = self.db.begin().await?;
         let collections = TargetCollections::lock(&mut tx, workspace, new.collection_ids).await?;
         let (splitter, metadata) = collections.fill_in(new.splitter, new.metadata)?;
@@ -255,10 +248,14 @@ impl DocumentService {
     /// One document.
     pub(crate) async fn find(&self, actor: &Actor, id: DocumentId) -> Result<FullDocument, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        let document = self.load(actor, id).await?;
-        let content = db::documents::content::find(&self.db, owner.workspace_id, id).await?;
-        let details = DocumentDetails::of(&self.db, owner.workspace_id, document).await?;
-        Ok(FullDocument { details, content })
+        let only = [id];
+        let (found, mut collections) = tokio::try_join!(
+            db::documents::find_with_content(&self.db, owner.workspace_id, id),
+            db::collections::of_documents(&self.db, owner.workspace_id, &only),
+        )?;
+        let (document, content) = found.ok_or_else(unknown)?;
+        let collections = collections.remove(&id).unwrap_or_default();
+        Ok(FullDocument { details: DocumentDetails { document, collections }, content })
     }
 
     /// At most `limit` of a document's passages from a number on, in the order of the source; for roles that do not edit documents

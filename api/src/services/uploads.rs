@@ -239,8 +239,9 @@ impl UploadService {
         let owner = actor.may(Permission::EditDocuments)?;
         let id = DocumentId::generate();
         let now = self.jobs.now();
+        let (allowed, wanted) = (allowed_bytes(&self.settings, actor), self.settings.limits.source_bytes);
+        let left = storage::left(&self.db, owner.workspace_id, wanted, allowed).await??;
         let mut tx = self.db.begin().await?;
-        let left = storage::left(&mut tx, owner.workspace_id, allowed_bytes(&self.settings, actor)).await??;
         uploads::reserve(&mut tx, owner.workspace_id, id, now, now.plus(uploads::RESERVED_FOR)).await?;
         tx.commit().await?;
         Ok((UploadReservation { db: self.db.clone(), jobs: self.jobs.clone(), id }, left))

@@ -236,10 +236,17 @@ impl WebhookService {
     }
 
     /// Gives a webhook a new secret. Events are signed with the one before it too, for a day.
-    pub(crate) async fn rotate(&self, actor: &Actor, id: WebhookId) -> Result<RevealedWebhook, ApiError> {
+    pub(crate) async fn rotate(
+        &self,
+        actor: &Actor,
+        id: WebhookId,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<RevealedWebhook>,
+    ) -> Result<CreationOutcome, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
         let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         // One that cannot be read signs nothing, and is not missed.
         let before = self.open(&webhook).ok();
@@ -249,8 +256,8 @@ impl WebhookService {
         webhook.updated_at = now;
         db::webhooks::update(&mut tx, &webhook).await?;
         self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "webhook", id).await?;
-        tx.commit().await?;
-        Ok(RevealedWebhook { webhook, secret: Some(secrets.current.into()) })
+        let made = RevealedWebhook { webhook, secret: Some(secrets.current.into()) };
+        self.creations.commit(tx, once, &made, tell).await
     }
 
     /// Has a test event told to a webhook, be it active or not, and returns the delivery.

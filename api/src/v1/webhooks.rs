@@ -19,7 +19,10 @@ use crate::{
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::webhooks::{NewWebhook, RevealedWebhook, WebhookChange, WebhookService},
+    services::{
+        creation::IdempotentRequest,
+        webhooks::{NewWebhook, RevealedWebhook, WebhookChange, WebhookService},
+    },
     state::AppState,
     v1::users::NullBody,
 };
@@ -344,7 +347,10 @@ async fn rotate(
     caller: Caller,
     PathId(id): PathId<WebhookId>,
 ) -> ApiResult {
-    Ok(data(WebhookView::from(webhooks.rotate(&caller.actor(), id).await?)))
+    let actor = caller.actor();
+    let once = IdempotentRequest::new(&actor, None, "", &[]);
+    let show = json_encoder(|made: &RevealedWebhook| Ok(WebhookView::from(made.clone())));
+    webhooks.rotate(&actor, id, once, show).await.map(creation_response)
 }
 
 /// Try a webhook

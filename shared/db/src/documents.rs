@@ -69,16 +69,16 @@ macro_rules! insert_document {
 
 /// Adds a document. It is not queued: see `lectern_jobs::enqueue`.
 pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<()> {
-    let (statement, content_follows) = match tx {
-        // In one round trip.
-        Tx::Postgres(_) => (
-            concat!(
-                "WITH inline AS (INSERT INTO document_contents (document_id, content) SELECT $1, $14 WHERE $14 IS NOT NULL) ",
-                insert_document!()
-            ),
-            None,
+    // In one round trip.
+    let statement = match tx {
+        Tx::Postgres(_) => concat!(
+            "WITH inline AS (INSERT INTO document_contents (document_id, content) SELECT $1, $14 WHERE $14 IS NOT NULL) ",
+            insert_document!()
         ),
-        Tx::Sqlite(_) => (insert_document!(), document.content),
+        Tx::Sqlite(_) => concat!(
+            insert_document!(),
+            "; INSERT INTO document_contents (document_id, content) SELECT $1, $14 WHERE $14 IS NOT NULL"
+        ),
     };
     execute!(
         tx,
@@ -98,9 +98,6 @@ pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) 
             .bind(now)
             .bind(document.content)
     )?;
-    if let Some(content) = content_follows {
-        content::write(tx, document.id, content).await?;
-    }
     Ok(())
 }
 
@@ -138,6 +135,29 @@ pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Opt
         .bind(id)
         .bind(workspace)
         .fetch_optional(c))?)
+}
+
+/// [`find`], with the document's inline content, if it has any.
+pub async fn find_with_content(
+    db: &Db,
+    workspace: WorkspaceId,
+    id: DocumentId,
+) -> Result<Option<(Document, Option<String>)>> {
+    #[derive(sqlx::FromRow)]
+    struct WholeDocument {
+        #[sqlx(flatten)]
+        document: Document,
+        content: Option<String>,
+    }
+    let found: Option<WholeDocument> = on!(db, |c| sqlx::query_as(select_document!(
+        ", c.content",
+        "LEFT JOIN document_contents c ON c.document_id = d.id ",
+        "d.id = $1 AND d.workspace_id = $2"
+    ))
+    .bind(id)
+    .bind(workspace)
+    .fetch_optional(c))?;
+    Ok(found.map(|WholeDocument { document, content }| (document, content)))
 }
 
 /// [`find`] within a transaction, with what was done in it.
@@ -203,14 +223,14 @@ pub async fn searchable(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> 
 
 /// At most `limit` of a workspace's documents older than `before`, newest first.
 pub async fn list(db: &Db, workspace: WorkspaceId, before: DocumentId, limit: u32) -> Result<Vec<Document>> {
-    Ok(on!(db, |c| sqlx::query_as(select_document!(
-        "d.workspace_id = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3"
-    ))
-    .bind(workspace)
-    .bind(before)
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
+    Ok(on!(db, |c| sqlx::query_as(LIST).bind(workspace).bind(before).bind(i64::from(limit)).fetch_all(c))?)
 }
+
+/// By a range that begins with the workspace, and in its order. Asked for by `=`, PostgreSQL takes documents in the order of ids, or merges
+/// them with jobs in that order, and goes past all of others that are newer: it does not know that there are any in between.
+pub(crate) const LIST: &str = select_document!(
+    "d.workspace_id >= $1 AND (d.workspace_id, d.id) < ($1, $2) ORDER BY d.workspace_id DESC, d.id DESC LIMIT $3"
+);
 
 const SELECT_SOURCE: &str =
     "SELECT id, workspace_id, type, name, url, blob_key, source_name, source_mime, splitter, from_page, to_page,

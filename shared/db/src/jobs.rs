@@ -31,11 +31,7 @@ pub use outcome::{ExpiredJob, cancel, expire_leases, fail, postpone, release};
 use place::place_in_line;
 pub use publication::{GenerationPublication, PublishOutcome, publish, publish_together};
 
-use crate::{
-    Db, Result, Tx,
-    documents::{self, select_document},
-    execute, on, silence,
-};
+use crate::{Db, Result, Tx, documents::select_document, execute, on};
 
 /// A new job, as an INSERT.
 macro_rules! insert_job {
@@ -82,34 +78,31 @@ pub async fn enqueue_new(
     max_attempts: u32,
     now: Timestamp,
 ) -> Result<Option<(JobId, Document)>> {
-    /// In one round trip, since others wait for the workspace's row meanwhile. What is selected from is the row that has just been added.
-    const QUEUE_AND_READ: &str = concat!(
+    /// What is selected from is the row that has just been added.
+    const OF_ADDED_ROW: &str = concat!(
         "WITH jobs AS (",
         insert_job!(),
         " RETURNING *) ",
         select_document!("d.id = $4 AND d.workspace_id = $3")
     );
+    const OF_TABLE: &str =
+        concat!(insert_job!(), "; ", select_document!("d.id = $4 AND d.workspace_id = $3"));
     let Some(place) = line::next_place(tx, workspace).await? else { return Ok(None) };
-    let (job, kind) = (JobId::generate(), JobKind::Ingest);
-    let made = match tx {
-        Tx::Postgres(tx) => {
-            let made = sqlx::query_as(QUEUE_AND_READ)
-                .bind(job)
-                .bind(kind)
-                .bind(workspace)
-                .bind(document)
-                .bind(i64::from(max_attempts))
-                .bind(now)
-                .bind(place)
-                .fetch_optional(&mut **tx);
-            silence::answered(made).await?
-        }
-        Tx::Sqlite(_) => {
-            let new = NewJob { id: job, kind, workspace, document, max_attempts, place };
-            insert(tx, new, now).await?;
-            documents::find_in(tx, workspace, document).await?
-        }
+    let job = JobId::generate();
+    // In one round trip, since others wait for the workspace's row, or the only writer, meanwhile.
+    let queue_and_read = match tx {
+        Tx::Postgres(_) => OF_ADDED_ROW,
+        Tx::Sqlite(_) => OF_TABLE,
     };
+    let made: Option<Document> = on!(tx, |c| sqlx::query_as(queue_and_read)
+        .bind(job)
+        .bind(JobKind::Ingest)
+        .bind(workspace)
+        .bind(document)
+        .bind(i64::from(max_attempts))
+        .bind(now)
+        .bind(place)
+        .fetch_optional(c))?;
     Ok(made.map(|document| (job, document)))
 }
 

@@ -161,6 +161,11 @@ const STEPS: &[MigrationStep] = &[
         description: "outages, and what is left of failures",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0017_outages.sql")),
     },
+    MigrationStep {
+        version: 18,
+        description: "what a workspace stores at most",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0018_storage_sums.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

@@ -5,9 +5,8 @@
 //! passage stands; what the index keeps of it; vectors of an earlier model; and what an attempt that was given up has written.
 
 use lectern_shared::ids::{DocumentId, GenerationId, WorkspaceId};
-use uuid::Uuid;
 
-use crate::{Db, Result, Tx, locks, on};
+use crate::{Db, Result, Tx, execute, locks, on};
 
 /// What a workspace may store is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -22,26 +21,69 @@ pub struct OverQuota {
     pub allowed: u64,
 }
 
-// The workspace is no condition of the last sum: an index has all generations that are being made, which are few, and another one
-// all of the workspace's.
-const USED: &str =
-    "SELECT CAST(COALESCE((SELECT SUM(stored_bytes) FROM documents WHERE workspace_id = $1), 0)
-            + COALESCE((SELECT SUM(stored_bytes) FROM generations
-                        WHERE workspace_id = $1 AND document_id <> $2), 0)
-            - COALESCE((SELECT SUM(CASE WHEN workspace_id = $1 AND document_id <> $2 THEN stored_bytes END)
-                        FROM generations
-                        WHERE state = 'staging' AND NOT EXISTS (
-                            SELECT 1 FROM jobs WHERE jobs.document_id = generations.document_id
-                              AND jobs.claim_id = generations.claim_id AND jobs.state = 'running')), 0)
-         AS BIGINT)";
+/// The generations that do not count any more: their claim is lost, and they wait to be purged.
+macro_rules! given_up {
+    () => {
+        "state = 'staging' AND NOT EXISTS (
+             SELECT 1 FROM jobs WHERE jobs.document_id = generations.document_id
+               AND jobs.claim_id = generations.claim_id AND jobs.state = 'running')"
+    };
+}
 
-/// What is stored for a workspace, in bytes, apart from the generations of one document. A generation counts in full from its beginning,
-/// so that several at once do not share the same room, and until its claim is lost: else each attempt of an outage would count besides
-/// those before it.
-async fn used(tx: &mut Tx, workspace: WorkspaceId, without: Option<DocumentId>) -> Result<u64> {
-    let without = without.map_or(Uuid::nil(), |document| *document.as_uuid());
-    let bytes: i64 = on!(tx, |c| sqlx::query_scalar(USED).bind(workspace).bind(without).fetch_one(c))?;
+/// What is stored for the workspace $1, summed up. The workspace is no condition of the last sum: an index has all generations that are
+/// being made, which are few, and another one all of the workspace's.
+macro_rules! used {
+    () => {
+        concat!(
+            "CAST(COALESCE((SELECT SUM(stored_bytes) FROM documents WHERE workspace_id = $1), 0)
+                + COALESCE((SELECT SUM(stored_bytes) FROM generations WHERE workspace_id = $1), 0)
+                - COALESCE((SELECT SUM(CASE WHEN workspace_id = $1 THEN stored_bytes END) FROM generations WHERE ",
+            given_up!(),
+            "), 0) AS BIGINT)"
+        )
+    };
+}
+
+/// What is stored for a workspace, in bytes. A generation counts in full from its beginning, so that several at once do not share the
+/// same room, and until its claim is lost: else each attempt of an outage would count besides those before it.
+async fn used(tx: &mut Tx, workspace: WorkspaceId) -> Result<u64> {
+    let bytes: i64 =
+        on!(tx, |c| sqlx::query_scalar(concat!("SELECT ", used!())).bind(workspace).fetch_one(c))?;
     Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// How much of that are the generations of one document.
+async fn used_by_generations(tx: &mut Tx, workspace: WorkspaceId, document: DocumentId) -> Result<u64> {
+    let bytes: i64 = on!(tx, |c| sqlx::query_scalar(concat!(
+        "SELECT CAST(COALESCE(SUM(stored_bytes), 0) AS BIGINT) FROM generations
+         WHERE workspace_id = $1 AND document_id = $2 AND NOT (",
+        given_up!(),
+        ")"
+    ))
+    .bind(workspace)
+    .bind(document)
+    .fetch_one(c))?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// What is stored for a workspace, told without keeping anybody waiting. The sum, which takes the longer the more there is, is done only
+/// where less is not enough: where `more` bytes may not fit.
+async fn used_or_more(db: &Db, workspace: WorkspaceId, more: u64, allowed: u64) -> Result<u64> {
+    let bytes: i64 = on!(db, |c| sqlx::query_scalar(concat!(
+        "SELECT CASE WHEN stored_at_most <= $2 THEN stored_at_most ELSE ",
+        used!(),
+        " END FROM workspaces WHERE id = $1"
+    ))
+    .bind(workspace)
+    .bind(room_before(more, allowed))
+    .fetch_optional(c))?
+    .unwrap_or(0);
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// The most that may be stored already where `more` bytes are to fit; negative when they never do.
+fn room_before(more: u64, allowed: u64) -> i64 {
+    allowed.checked_sub(more).map_or(-1, |room| i64::try_from(room).unwrap_or(i64::MAX))
 }
 
 /// What a workspace may still store.
@@ -53,19 +95,19 @@ pub struct RemainingQuota {
     pub over: OverQuota,
 }
 
-/// What a workspace may still store; none when nothing is set. The workspace's changes wait for each other from here to the
-/// end of the transaction, so that two of them never use the same room.
+/// What a workspace may still store, or enough for `wanted` bytes; none when nothing is set. It keeps nobody waiting: whoever then stores
+/// something is asked again by [`admit`].
 ///
 /// # Errors
 /// [`OverQuota`] within, when there is none left.
 pub async fn left(
-    tx: &mut Tx,
+    db: &Db,
     workspace: WorkspaceId,
+    wanted: u64,
     allowed: Option<u64>,
 ) -> Result<std::result::Result<Option<RemainingQuota>, OverQuota>> {
     let Some(allowed) = allowed else { return Ok(Ok(None)) };
-    locks::lock_workspace(tx, workspace).await?;
-    let used = used(tx, workspace, None).await?;
+    let used = used_or_more(db, workspace, wanted, allowed).await?;
     let over = OverQuota { used, allowed };
     let bytes = allowed.saturating_sub(used);
     Ok(if bytes == 0 { Err(over) } else { Ok(Some(RemainingQuota { bytes, over })) })
@@ -73,6 +115,11 @@ pub async fn left(
 
 /// Whether a workspace may store `more` bytes, which the transaction then does. Whoever is over the quota may not even store what does not
 /// count, such as a document by its address. The passages of a document take the place of those that it has: give it as `instead_of`.
+///
+/// The workspace's changes wait for each other from here to the end of the transaction, so that two of them never use the same room.
+/// What is stored is not summed up each time: `workspaces.stored_at_most` is the last sum with everything that was admitted since, and what
+/// was removed since is not taken off. Only when that leaves no room the sum is done again. Whatever is stored without being admitted makes
+/// that number wrong: [`forget_sums`].
 ///
 /// # Errors
 /// [`OverQuota`] within, when they may not.
@@ -84,9 +131,46 @@ pub async fn admit(
     allowed: Option<u64>,
 ) -> Result<std::result::Result<(), OverQuota>> {
     let Some(allowed) = allowed else { return Ok(Ok(())) };
+    let added = i64::try_from(more).unwrap_or(i64::MAX);
+    let within = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE workspaces SET stored_at_most = stored_at_most + $2 WHERE id = $1 AND stored_at_most <= $3"
+        )
+        .bind(workspace)
+        .bind(added)
+        .bind(room_before(more, allowed))
+    )?;
+    if within == 1 {
+        return Ok(Ok(()));
+    }
     locks::lock_workspace(tx, workspace).await?;
-    let used = used(tx, workspace, instead_of).await?;
-    Ok(fit(used, more, allowed))
+    let used = used(tx, workspace).await?;
+    let replaced = match instead_of {
+        Some(document) => used_by_generations(tx, workspace, document).await?,
+        None => 0,
+    };
+    let fits = fit(used.saturating_sub(replaced), more, allowed);
+    if fits.is_ok() {
+        let at_most = i64::try_from(used).unwrap_or(i64::MAX).saturating_add(added);
+        execute!(
+            tx,
+            sqlx::query("UPDATE workspaces SET stored_at_most = $2 WHERE id = $1")
+                .bind(workspace)
+                .bind(at_most)
+        )?;
+    }
+    Ok(fits)
+}
+
+/// Has every workspace's storage summed up again when it is asked for the next time: something may have been stored without being
+/// admitted, where nothing limits it.
+pub async fn forget_sums(tx: &mut Tx) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE workspaces SET stored_at_most = NULL WHERE stored_at_most IS NOT NULL")
+    )?;
+    Ok(())
 }
 
 /// Whether a workspace may store `more` bytes as it is now, told without keeping anybody waiting. Whoever may is asked again by [`admit`].
@@ -97,10 +181,10 @@ pub async fn expect_room(
     db: &Db,
     workspace: WorkspaceId,
     more: u64,
-    allowed: u64,
+    allowed: Option<u64>,
 ) -> Result<std::result::Result<(), OverQuota>> {
-    let bytes: i64 = on!(db, |c| sqlx::query_scalar(USED).bind(workspace).bind(Uuid::nil()).fetch_one(c))?;
-    Ok(fit(u64::try_from(bytes).unwrap_or(0), more, allowed))
+    let Some(allowed) = allowed else { return Ok(Ok(())) };
+    Ok(fit(used_or_more(db, workspace, more, allowed).await?, more, allowed))
 }
 
 fn fit(used: u64, more: u64, allowed: u64) -> std::result::Result<(), OverQuota> {

@@ -110,7 +110,7 @@ pub async fn rename(tx: &mut Tx, id: WorkspaceId, name: &str, now: Timestamp) ->
     Ok(rows == 1)
 }
 
-/// Writes what a workspace may hold and use; false when there is none.
+/// Writes what a workspace may hold and use; false when there is none. What it stores is [summed up](crate::storage::admit) anew.
 pub async fn set_quotas(
     tx: &mut Tx,
     id: WorkspaceId,
@@ -120,7 +120,8 @@ pub async fn set_quotas(
     let rows = execute!(
         tx,
         sqlx::query(
-            "UPDATE workspaces SET quotas = $2, updated_at = $3 WHERE id = $1 AND deleted_at IS NULL"
+            "UPDATE workspaces SET quotas = $2, updated_at = $3, stored_at_most = NULL
+             WHERE id = $1 AND deleted_at IS NULL"
         )
         .bind(id)
         .bind(Json(quotas))
@@ -182,6 +183,7 @@ async fn remove_owned(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
 pub async fn is_active(tx: &mut Tx, id: WorkspaceId) -> Result<bool> {
     match tx {
         Tx::Postgres(tx) if tx.knows_active(id) => Ok(true),
+        Tx::Sqlite(tx) if tx.knows_active(id) => Ok(true),
         // The last question of many a transaction.
         Tx::Postgres(tx) => {
             let active =

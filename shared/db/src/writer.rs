@@ -83,7 +83,7 @@ impl WriterLane {
             None
         };
         let tx = writer.begin_with("BEGIN IMMEDIATE").await?;
-        Ok(SqliteWrite { tx, turn, durability, log: self.log.clone() })
+        Ok(SqliteWrite { tx, turn, durability, log: self.log.clone(), active: None })
     }
 }
 
@@ -95,15 +95,27 @@ pub struct SqliteWrite {
     turn: Option<FairTurn<Option<WorkspaceId>>>,
     durability: CommitDurability,
     log: WriteLog,
+    /// A workspace that is not deleted, nor will be until this ends.
+    active: Option<WorkspaceId>,
 }
 
 impl SqliteWrite {
+    /// Notes that a workspace is not deleted.
+    pub(super) fn note_active(&mut self, workspace: WorkspaceId) {
+        self.active = Some(workspace);
+    }
+
+    /// Whether a workspace is known not to be deleted until this ends.
+    pub(super) fn knows_active(&self, workspace: WorkspaceId) -> bool {
+        self.active == Some(workspace)
+    }
+
     /// Commits. Others have the writer while this waits for the disk.
     ///
     /// # Errors
     /// [`DbError::CommitUnknown`] when it took place and may not be on the disk; every other error means that nothing did.
     pub(super) async fn commit(self) -> Result<()> {
-        let Self { tx, turn, durability, log } = self;
+        let Self { tx, turn, durability, log, active: _ } = self;
         let end = tx.commit().await;
         drop(turn);
         end?;

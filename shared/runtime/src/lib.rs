@@ -19,7 +19,7 @@ use std::{
 
 use futures::future::LocalBoxFuture;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use lectern_db::{self as db, Db, DbError, jobs::ReindexTarget, migrate::SchemaStatus, singletons};
+use lectern_db::{self as db, Db, DbError, jobs::ReindexTarget, migrate::SchemaStatus, singletons, storage};
 use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, metered::MeteredIndex};
 use lectern_jobs::{Doorbell, JobQueue};
@@ -190,6 +190,9 @@ impl Runtime {
             // Only now: an address that was wrong at the first start must not be held against the right one.
             let mut tx = db.begin_essential().await?;
             singletons::claim(&mut tx, INDEX, index_name(&settings)).await?;
+            if settings.limits.storage_bytes.is_none() {
+                storage::forget_sums(&mut tx).await?;
+            }
             tx.commit().await?;
             check_index(&settings, &db).await?;
         }

@@ -200,8 +200,8 @@ impl Ingester {
         let sizing = TokenCounter::of(embedder.clone(), &runtime.settings.embedding);
         let total = former.chunks;
         // What the operator wants of every document, and what only shows its new name, is in nobody's way.
-        let quota =
-            source.allowed_bytes(runtime.settings.limits.storage_bytes).filter(|_| !claim.from_stored);
+        let allowed = source.allowed_bytes(runtime.settings.limits.storage_bytes);
+        let quota = allowed.map(|allowed| if claim.from_stored { u64::MAX } else { allowed });
         let making = GenerationBuilder {
             runtime,
             turns: self.sandbox.turns(),

@@ -200,6 +200,14 @@ if (menu) {
 const continues = document.querySelector("[data-continues]");
 if (continues) continues.submit();
 
+/** Where an invitation waits while the browser is at a provider: it is a secret, so no address that a server sees names it. */
+const INVITATION = "invitation";
+
+document.addEventListener("click", (event) => {
+  const isInvited = location.hash.startsWith("#/invitations/");
+  if (isInvited && event.target.closest?.("[data-provider]")) sessionStorage.setItem(INVITATION, location.hash);
+});
+
 /** Links that other services give out name what they lead to behind `#/`, which no server and no log sees. */
 function openHash() {
   const [path, query] = location.hash.slice(1).split("?");
@@ -219,7 +227,9 @@ function openHash() {
     const form = document.querySelector("[data-sign-in-code]");
     if (!form) return;
     form.elements.code.value = secret;
-    form.elements.next.value = (named.get("return") ?? "").replace(/^\//, "");
+    const invitation = sessionStorage.getItem(INVITATION);
+    sessionStorage.removeItem(INVITATION);
+    form.elements.next.value = invitation ? `invitations${invitation}` : (named.get("return") ?? "").replace(/^\//, "");
     history.replaceState(null, "", location.pathname);
     form.submit();
   } else if (kind === "sign-in" && named.has("error")) {

@@ -38,6 +38,8 @@ const RESULTS: u32 = 50;
 const OTHERS: u32 = 50;
 /// Cases that differ which are shown.
 const DIFFERING: usize = 100;
+/// The fewest cases that an interval says something of: drawn anew, a single one is always itself.
+const FEWEST_FOR_INTERVAL: usize = 2;
 
 /// What each metric says, for people.
 fn words(metric: &str) -> &'static str {
@@ -115,29 +117,38 @@ fn summary(metrics: &EvaluationMetrics, mode: &str) -> String {
     if parts.is_empty() { "nothing to measure".to_owned() } else { parts.join(", ") }
 }
 
-/// A metric with its interval, as it is drawn.
+/// A metric, as it is drawn.
 struct MetricRow {
     group: String,
     name: String,
     words: &'static str,
     value: String,
-    range: String,
-    /// The bar, and the whiskers, in hundredths.
+    /// The bar, in hundredths.
     bar: String,
+    interval: Option<IntervalRow>,
+}
+
+/// Between what a metric lies.
+struct IntervalRow {
+    range: String,
+    /// The whiskers, in hundredths.
     low: String,
     width: String,
 }
 
 fn metric_row(group: &str, name: &str, estimate: &MeanEstimate) -> MetricRow {
+    let interval = || IntervalRow {
+        range: format!("{:.3} to {:.3}", estimate.low, estimate.high),
+        low: format!("{:.1}", estimate.low * 100.0),
+        width: format!("{:.1}", ((estimate.high - estimate.low) * 100.0).max(0.5)),
+    };
     MetricRow {
         group: group.to_owned(),
         name: name.to_owned(),
         words: words(name),
         value: format!("{:.3}", estimate.value),
-        range: format!("{:.3} to {:.3}", estimate.low, estimate.high),
         bar: format!("{:.1}", estimate.value * 100.0),
-        low: format!("{:.1}", estimate.low * 100.0),
-        width: format!("{:.1}", ((estimate.high - estimate.low) * 100.0).max(0.5)),
+        interval: (estimate.cases >= FEWEST_FOR_INTERVAL).then(interval),
     }
 }
 
@@ -272,7 +283,7 @@ struct ComparedRow {
     value: String,
     other: String,
     difference: String,
-    range: String,
+    range: Option<String>,
     /// Whether the difference is more than chance would make it.
     tone: &'static str,
     verdict: &'static str,
@@ -282,9 +293,10 @@ struct ComparedRow {
 
 impl From<Comparison> for ComparedRow {
     fn from(compared: Comparison) -> Self {
-        let (tone, verdict) = if compared.low > 0.0 {
+        let has_interval = compared.won + compared.lost + compared.tied >= FEWEST_FOR_INTERVAL;
+        let (tone, verdict) = if has_interval && compared.low > 0.0 {
             ("good", "better")
-        } else if compared.high < 0.0 {
+        } else if has_interval && compared.high < 0.0 {
             ("bad", "worse")
         } else {
             ("", "may be chance")
@@ -296,7 +308,7 @@ impl From<Comparison> for ComparedRow {
             value: format!("{:.3}", compared.value),
             other: format!("{:.3}", compared.other),
             difference: format!("{:+.3}", compared.difference),
-            range: format!("{:+.3} to {:+.3}", compared.low, compared.high),
+            range: has_interval.then(|| format!("{:+.3} to {:+.3}", compared.low, compared.high)),
             tone,
             verdict,
             won: compared.won,
@@ -420,4 +432,27 @@ pub(super) async fn compare(
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_single_case_nothing_is_said_of_chance() {
+        let estimate = |cases| MeanEstimate { value: 1.0, low: 0.5, high: 1.0, cases };
+        assert!(metric_row("hybrid", "mrr", &estimate(1)).interval.is_none());
+        let row = metric_row("hybrid", "mrr", &estimate(2));
+        assert_eq!(row.interval.map(|interval| interval.range).as_deref(), Some("0.500 to 1.000"));
+        let compared = |won, tied| -> ComparedRow {
+            let (metric, mode) = ("mrr", Some("hybrid".to_owned()));
+            let (value, other, difference, low, high) = (1.0, 0.0, 1.0, 1.0, 1.0);
+            let lost = 0;
+            Comparison { metric, mode, value, other, difference, low, high, won, lost, tied }.into()
+        };
+        let (one, two) = (compared(1, 0), compared(2, 0));
+        assert_eq!((one.verdict, one.range), ("may be chance", None));
+        assert_eq!((two.verdict, two.range.as_deref()), ("better", Some("+1.000 to +1.000")));
+        assert!(compared(1, 1).range.is_some(), "cases in which both are alike count");
+    }
 }

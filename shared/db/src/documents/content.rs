@@ -28,7 +28,7 @@ pub async fn set(tx: &mut Tx, id: DocumentId, content: Option<&str>) -> Result<(
 }
 
 /// Writes the inline content of a document, whose row says how long it is.
-pub(super) async fn write(tx: &mut Tx, id: DocumentId, content: &str) -> Result<()> {
+async fn write(tx: &mut Tx, id: DocumentId, content: &str) -> Result<()> {
     execute!(
         tx,
         sqlx::query(

@@ -115,7 +115,12 @@ async fn lock(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<i64>> {
         }
         Tx::Sqlite(tx) => {
             let lock = "UPDATE workspaces SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at";
-            Ok(sqlx::query_scalar(lock).bind(workspace).fetch_optional(&mut **tx).await?)
+            let locked: Option<i64> =
+                sqlx::query_scalar(lock).bind(workspace).fetch_optional(&mut **tx).await?;
+            if locked.is_some() {
+                tx.note_active(workspace);
+            }
+            Ok(locked)
         }
     }
 }

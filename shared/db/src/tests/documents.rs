@@ -3,6 +3,7 @@
 mod active;
 mod browse;
 mod content;
+mod lists;
 mod metadata;
 mod uploads;
 

@@ -2,7 +2,7 @@
 
 use lectern_shared::{
     ids::{GenerationId, WorkspaceId},
-    model::{document::DocumentType, job::IngestionError},
+    model::{document::DocumentType, job::IngestionError, workspace::WorkspaceQuotas},
 };
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     storage,
     storage::OverQuota,
     testing::{LEASE, account_of, at, both, claimed, commit, document, plain, published, staged, workspace},
+    workspaces,
 };
 
 /// Has a generation take so many bytes.
@@ -28,7 +29,7 @@ async fn note(tx: &mut Tx, generation: GenerationId, bytes: i64) -> Result<u64> 
 
 /// What is stored for a workspace: told by a quota of one byte, which any storage is over.
 async fn used(db: &Db, workspace: WorkspaceId) -> u64 {
-    match commit!(db, |tx| storage::left(tx, workspace, Some(1))) {
+    match storage::left(db, workspace, 1, Some(1)).await.unwrap() {
         Ok(left) => {
             assert_eq!(left.map(|left| left.bytes), Some(1));
             0
@@ -92,10 +93,35 @@ async fn a_quota_is_used_to_the_last_byte_and_no_further() {
             let admitted = commit!(t.db, |tx| storage::admit(tx, owner, 0, None, Some(allowed)));
             assert_eq!(admitted.is_ok(), fits, "{}: {allowed}", t.name);
         }
-        let left = commit!(t.db, |tx| storage::left(tx, owner, Some(10)));
+        let left = storage::left(&t.db, owner, 10, Some(10)).await.unwrap();
         assert_eq!(left.unwrap().map(|left| left.bytes), Some(3), "{}", t.name);
-        assert!(commit!(t.db, |tx| storage::left(tx, owner, Some(7))).is_err(), "{}", t.name);
+        assert!(storage::left(&t.db, owner, 10, Some(7)).await.unwrap().is_err(), "{}", t.name);
         assert_eq!(commit!(t.db, |tx| storage::admit(tx, owner, u64::MAX, None, None)), Ok(()), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn room_that_is_free_again_is_used_at_once_and_what_came_without_a_quota_counts() {
+    let quotas = WorkspaceQuotas { bytes: Some(100), ..WorkspaceQuotas::default() };
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let admit = async |more| commit!(t.db, |tx| storage::admit(tx, owner, more, None, Some(100)));
+        // Of what was admitted nothing is stored any more.
+        for _ in 0..3 {
+            assert_eq!(admit(60).await, Ok(()), "{}", t.name);
+        }
+        document(&t.db, owner, "one", at(0)).await;
+        commit!(t.db, |tx| storage::forget_sums(tx));
+        let full = Err(OverQuota { used: 7, allowed: 100 });
+        assert_eq!(admit(94).await, full, "{}", t.name);
+        assert_eq!(storage::expect_room(&t.db, owner, 94, Some(100)).await.unwrap(), full, "{}", t.name);
+        assert_eq!(storage::expect_room(&t.db, owner, 93, Some(100)).await.unwrap(), Ok(()), "{}", t.name);
+        assert_eq!(admit(0).await, Ok(()), "{}", t.name);
+
+        document(&t.db, owner, "another", at(0)).await;
+        commit!(t.db, |tx| workspaces::set_quotas(tx, owner, quotas, at(1)));
+        assert_eq!(admit(87).await, Err(OverQuota { used: 14, allowed: 100 }), "{}", t.name);
+        assert_eq!(admit(86).await, Ok(()), "{}", t.name);
     }
 }
 

@@ -1,0 +1,164 @@
+//! What forms promise: each changes the workspace of its page or nothing, makes one thing however often it is sent, and says what
+//! to change.
+
+use reqwest::{
+    Method, StatusCode,
+    header::{COOKIE, ORIGIN},
+};
+use serde_json::{Value, json};
+
+use super::{Visits, form_addresses, location, service};
+use crate::support::{
+    client::{Client, id, send},
+    in_both_modes,
+    service::{Mode, Service},
+};
+
+in_both_modes!(
+    what_a_page_sends_changes_its_own_workspace_or_nothing,
+    what_is_shown_once_is_made_once_although_its_form_is_sent_again
+);
+
+async fn what_a_page_sends_changes_its_own_workspace_or_nothing(mode: Mode) {
+    const OTHER: &str = "opened in another workspace";
+    const FORM: &str = "application/x-www-form-urlencoded";
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
+    let team = owner.in_workspace(id(&workspace));
+    let kept = owner.create_document(&json!({"name": "Kept", "type": "TXT", "content": "A note."})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let address = async |visits: &Visits<'_>, page: &str, form: &str| {
+        let html = visits.get(page).await.text().await.expect("a text");
+        let found = form_addresses(&html).into_iter().find(|address| address.starts_with(form));
+        format!("/{}", found.expect("a form"))
+    };
+    let new = address(&visits, "/documents/new", "documents/new/text?").await;
+    let upload = new.replace("/documents/new/text", "/documents/upload");
+    let delete =
+        address(&visits, &format!("/documents/{}", id(&kept)), &format!("{}/delete?", id(&kept))).await;
+    let delete = format!("/documents{delete}");
+    let note = [("name", "Note"), ("content", "A note.")];
+
+    // In another tab, somebody goes on in another workspace.
+    let chosen = visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
+    assert_eq!(chosen.status(), StatusCode::SEE_OTHER);
+    for (path, form) in [(&new, &note[..]), (&delete, &[])] {
+        let refused = visits.submit(path, form).await;
+        assert_eq!(refused.status(), StatusCode::CONFLICT, "{path}");
+        let text = refused.text().await.expect("a text");
+        assert!(text.contains(OTHER) && text.contains("<!doctype html>"), "{path}: {text}");
+        assert!(text.contains("what you wrote is still there"), "{path}: {text}");
+    }
+    // As scripts send it; a file as well, be it to a page or to the interface for programs.
+    let file = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nA note.\r\n--x--\r\n";
+    for (path, content_type, body) in [
+        (new.clone(), FORM, "name=Note&content=A+note."),
+        (upload.clone(), "multipart/form-data; boundary=x", file),
+        (format!("/api/v1{upload}"), "multipart/form-data; boundary=x", file),
+    ] {
+        let request = client.request_outside(Method::POST, &path).header(COOKIE, &visits.cookies);
+        let request = request.header(ORIGIN, &visits.origin).header("accept", "application/json");
+        let answer = send(request.header("content-type", content_type).body(body)).await;
+        assert_eq!(answer.status(), StatusCode::CONFLICT, "{path}");
+        let told: Value = answer.json().await.expect("JSON");
+        assert_eq!(told["error"]["code"], "other_workspace", "{path}: {told:#}");
+        assert!(told["error"]["message"].as_str().is_some_and(|words| words.contains(OTHER)), "{told:#}");
+    }
+    let count = async |client: &Client| client.read("/documents").await.as_array().map(Vec::len);
+    assert_eq!((count(&owner).await, count(&team).await), (Some(1), Some(0)), "nothing was done");
+
+    // Back in its workspace, the same form is taken; and so is one of a page from before the upgrade, where somebody is.
+    let before = visits.submit("/documents/new/text", &note).await;
+    assert_eq!(before.status(), StatusCode::SEE_OTHER);
+    assert_eq!((count(&owner).await, count(&team).await), (Some(1), Some(1)));
+    let own = address(&visits, "/documents/new", "documents/new/text?").await;
+    assert_eq!(own, format!("/documents/new/text?page-workspace={}", id(&workspace)));
+    let (_, own) = new.split_once('=').expect("a workspace");
+    visits.submit("/workspace", &[("workspace", own)]).await;
+    assert_eq!(visits.submit(&new, &note).await.status(), StatusCode::SEE_OTHER);
+    assert_eq!((count(&owner).await, count(&team).await), (Some(2), Some(1)));
+}
+
+async fn what_is_shown_once_is_made_once_although_its_form_is_sent_again(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
+    let team = owner.in_workspace(id(&workspace));
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
+    let between = |text: &str, start: &str| {
+        text.split(start).nth(1).and_then(|rest| rest.split('"').next()).expect(start).to_owned()
+    };
+    let invitations = format!("/workspaces/{}/invitations", id(&workspace));
+    for (page, list, fields) in [
+        ("/tokens", "/api-tokens", vec![("description", "for the build"), ("role", "asker")]),
+        ("/members", invitations.as_str(), vec![("role", "asker")]),
+        (
+            "/webhooks",
+            "/webhooks",
+            vec![("url", "http://127.0.0.1:9/told"), ("events:list", "document.failed")],
+        ),
+    ] {
+        let html = visits.get(page).await.text().await.expect("a text");
+        let nonce = between(&html, "name=\"nonce\" value=\"");
+        let form = [&fields[..], &[("nonce", nonce.as_str())]].concat();
+        let mut shown = Vec::new();
+        // Loaded again, a page that shows what was made sends its form again.
+        for _ in 0..2 {
+            let answer = visits.submit(page, &form).await;
+            assert_eq!(answer.status(), StatusCode::OK, "{page}");
+            shown.push(between(&answer.text().await.expect("a text"), "readonly value=\""));
+        }
+        assert_eq!(shown[0], shown[1], "{page}");
+        assert_eq!(team.read(list).await.as_array().map(Vec::len), Some(1), "{page}");
+    }
+
+    // A webhook's new secret is another one by another form alone.
+    let page = format!("/webhooks/{}", id(&team.read("/webhooks").await[0]));
+    let rotate = format!("{page}/rotate");
+    let mut secrets = Vec::new();
+    for _ in 0..2 {
+        let html = visits.get(&page).await.text().await.expect("a text");
+        let nonce = between(&html, "name=\"nonce\" value=\"");
+        for _ in 0..2 {
+            let answer = visits.submit(&rotate, &[("nonce", nonce.as_str())]).await;
+            assert_eq!(answer.status(), StatusCode::OK);
+            secrets.push(between(&answer.text().await.expect("a text"), "readonly value=\""));
+        }
+    }
+    assert_eq!((&secrets[0], &secrets[2]), (&secrets[1], &secrets[3]));
+    assert_ne!(secrets[1], secrets[2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_form_says_what_to_change_and_a_repeated_one_makes_one_thing() {
+    let service = service().await;
+    service.signed_up("ada@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let wrong = visits.submit("/documents/new", &[("name", ""), ("type", "TXT"), ("content", "")]).await;
+    assert_eq!(wrong.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let text = wrong.text().await.expect("a text");
+    assert!(
+        text.contains("<strong>Name</strong> is required") && text.contains("<strong>Address</strong>"),
+        "{text}"
+    );
+    let form = [("nonce", "one"), ("name", "Note"), ("type", "TXT"), ("content", "A note.")];
+    let first = visits.submit("/documents/new", &form).await;
+    let again = visits.submit("/documents/new", &form).await;
+    assert_eq!(location(&first), location(&again));
+    let other = [("nonce", "one"), ("name", "Other"), ("type", "TXT"), ("content", "A note.")];
+    assert_ne!(location(&visits.submit("/documents/new", &other).await), location(&first));
+    for garbage in ["%", "a=%FF&b", "=&=&=", "&&&", "ids:list=x&all:boolean=true&action=eat"] {
+        let request = client.request_outside(Method::POST, "/documents/bulk").header(COOKIE, &visits.cookies);
+        let request = request.header(ORIGIN, &visits.origin).body(garbage);
+        let answer = send(request.header("content-type", "application/x-www-form-urlencoded")).await;
+        assert!(answer.status().is_client_error(), "{garbage}: {}", answer.status());
+    }
+}
