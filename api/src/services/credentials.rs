@@ -1,6 +1,6 @@
 //! What opens a request: whose it is, and whether it is still in force.
 
-use std::{collections::HashMap, net::IpAddr, num::NonZero, thread::available_parallelism, time::Duration};
+use std::collections::HashMap;
 
 use lectern_db::{
     self as db, Db, DbError,
@@ -12,9 +12,7 @@ use lectern_shared::{
     config::rate::RequestRate,
     ids::{ApiTokenId, UserId, WorkspaceId},
     model::{Json, user::User, workspace::Role},
-    turns::FairTurns,
 };
-use tokio::time::timeout;
 
 use super::{
     actor::{Actor, RequestOrigin, TokenScope},
@@ -26,11 +24,6 @@ use crate::{
     fields::GivenId,
     limits::{LimitKey, RateLimiter},
 };
-
-/// Requests whose credential is looked up at once, for each core.
-const LOOKUPS: usize = 4;
-/// How long a request waits for that. Then it goes on without a turn: what is slow is the database, which all wait for.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What opened a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,8 +78,6 @@ pub(crate) struct Authenticator {
     limits: RateLimiter,
     sign_ins: SignInService,
     tokens: TokenService,
-    /// Of clients' addresses.
-    turns: FairTurns<Option<IpAddr>>,
 }
 
 impl Authenticator {
@@ -97,8 +88,7 @@ impl Authenticator {
         sign_ins: SignInService,
         tokens: TokenService,
     ) -> Self {
-        let cores = available_parallelism().map_or(2, NonZero::get);
-        Self { db, clock, limits, sign_ins, tokens, turns: FairTurns::new(LOOKUPS * cores) }
+        Self { db, clock, limits, sign_ins, tokens }
     }
 
     /// What this text is, whose, and what it may do in the workspace that is meant.
@@ -110,8 +100,6 @@ impl Authenticator {
         text: &str,
         context: RequestContext,
     ) -> Result<AuthenticatedUser, ApiError> {
-        // Of many requests that one address sends at once, few are begun before the next one of another.
-        let _turn = timeout(PATIENCE, self.turns.take(context.origin.address)).await;
         if text.starts_with(tokens::PREFIX) {
             let grant = self.tokens.authenticate(text).await?.ok_or_else(ApiError::credential_ended)?;
             self.by_token(grant, context).await
