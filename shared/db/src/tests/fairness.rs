@@ -20,7 +20,6 @@ use crate::{
 };
 
 /// Queues many documents of a workspace, in one transaction.
-/// Adds so many documents of a workspace, which are queued.
 pub(super) async fn queue(db: &Db, workspace: WorkspaceId, count: usize, second: u64) -> Vec<DocumentId> {
     let mut tx = db.begin().await.unwrap();
     let mut queued = Vec::new();
