@@ -1,5 +1,5 @@
-//! How many requests one credential and one address may make. Decided before anything of the body is read and without the
-//! database, so that a refusal costs next to nothing.
+//! How many requests one credential and one address may make, and how many of one address are worked on at once. Decided before
+//! anything of the body is read and without the database, so that a refusal costs next to nothing.
 
 use std::net::SocketAddr;
 
@@ -29,9 +29,13 @@ pub(crate) async fn limit(
     next: Next,
 ) -> Response {
     let path = request.uri().path();
-    if limits.limits_requests() && (is_limited(path) || dashboard::is_page(path)) {
+    if !limits.limits_requests() || !(is_limited(path) || dashboard::is_page(path)) {
+        return next.run(request).await;
+    }
+    let address = LimitKey::address(peer.ip());
+    let answer = async {
         // Its address, its bearer token, its API token: as many as there are, and in no allocation of their own.
-        let mut keys = [LimitKey::address(peer.ip()); 3];
+        let mut keys = [address; 3];
         let mut count = 1;
         for (slot, credential) in keys.iter_mut().skip(count).zip(presented_credentials(request.headers())) {
             *slot = LimitKey::credential(credential);
@@ -42,8 +46,9 @@ pub(crate) async fn limit(
             let message = "Too many requests. Wait before you send more.";
             return ApiError::too_many("rate_limited", message, wait).into_response();
         }
-    }
-    next.run(request).await
+        next.run(request).await
+    };
+    limits.in_turn(address, answer).await
 }
 
 fn is_limited(path: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Turns at blocking work that anybody may ask for: few at once, and fair between those who ask. Each asker has a queue of its
+//! Turns at work that anybody may ask for: few at once, and fair between those who ask. Each asker has a queue of its
 //! own, of a bounded length, and no more than a few of one asker's stand in the common queue. So a flood of one asker waits for
 //! itself, and another's turn comes after one round of the askers, not after the flood. Where there can be a flood of askers too, some
 //! turns are reserved for those of whom more is known.

@@ -111,7 +111,7 @@ impl Attackers {
         };
         let only = std::env::var("LECTERN_SOAK_ATTACK").ok();
         let mut attack = |name: &str, attack: BoxFuture<'static, ()>| {
-            if only.as_ref().is_none_or(|only| name.contains(only)) {
+            if only.as_ref().is_none_or(|only| only.split(',').any(|part| name.contains(part))) {
                 all.spawn(attack);
             }
         };

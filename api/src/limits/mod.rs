@@ -4,6 +4,7 @@
 mod attempt;
 mod local;
 mod redis;
+mod starts;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use self::{
     attempt::{AttemptId, AttemptOutcome, AttemptRecord, CounterScope},
     local::LocalCounters,
     redis::RedisCounters,
+    starts::RequestStarts,
 };
 
 pub(crate) use self::attempt::{AttemptKeys, PasswordAttempt};
@@ -112,6 +114,7 @@ pub(crate) struct RateLimiter(Arc<LimiterState>);
 
 struct LimiterState {
     rate: Option<RequestRate>,
+    starts: Option<RequestStarts>,
     rule: FailureRule,
     local: LocalCounters,
     shared: Option<RedisCounters>,
@@ -126,12 +129,22 @@ impl RateLimiter {
     }
 
     fn counted_in(shared: Option<RedisCounters>, rate: Option<RequestRate>, rule: FailureRule) -> Self {
-        Self(Arc::new(LimiterState { rate, rule, local: LocalCounters::default(), shared }))
+        let (starts, local) = (rate.map(RequestStarts::new), LocalCounters::default());
+        Self(Arc::new(LimiterState { rate, starts, rule, local, shared }))
     }
 
     /// Whether requests are limited at all.
     pub(crate) fn limits_requests(&self) -> bool {
         self.0.rate.is_some()
+    }
+
+    /// Does what a request asks for, where requests are limited: after those of its address that began before it, a few of which are
+    /// worked on at once.
+    pub(crate) async fn in_turn<T>(&self, address: LimitKey, work: impl Future<Output = T>) -> T {
+        match &self.0.starts {
+            Some(starts) => starts.in_turn(address, work).await,
+            None => work.await,
+        }
     }
 
     /// Counts a request for every one of `keys`, or for none of them when it is refused.

@@ -12,6 +12,7 @@ use lectern_shared::{
 };
 use serde_json::{Number, Value};
 use sqlx::QueryBuilder;
+use uuid::Uuid;
 
 use super::select_document;
 use crate::{Db, Result, on};
@@ -145,8 +146,23 @@ async fn candidates(
     limit: u32,
 ) -> Result<Vec<Document>> {
     Ok(on!(db, |c| async {
-        let mut query = QueryBuilder::new(select_document!("d.workspace_id = "));
+        // In the order of ids by a range that begins with the workspace, for the reason that [`super::LIST`] has.
+        let (of_workspace, first) = match order {
+            DocumentOrder::Newest => (
+                select_document!("d.workspace_id >= "),
+                Some((" AND (d.workspace_id, d.id) < (", after.unwrap_or(Uuid::max().into()))),
+            ),
+            DocumentOrder::Oldest => (
+                select_document!("d.workspace_id <= "),
+                Some((" AND (d.workspace_id, d.id) > (", after.unwrap_or(Uuid::nil().into()))),
+            ),
+            DocumentOrder::Name => (select_document!("d.workspace_id = "), None),
+        };
+        let mut query = QueryBuilder::new(of_workspace);
         query.push_bind(workspace);
+        if let Some((behind, id)) = first {
+            query.push(behind).push_bind(workspace).push(", ").push_bind(id).push(")");
+        }
         if !filter.name.is_empty() {
             // SQLite makes ASCII small, as PostgreSQL does in some locales; the rest of the letters that are looked for is done here.
             let letters = large_letters(&filter.name);
@@ -187,27 +203,18 @@ async fn candidates(
                 query.push(")");
             }
         }
-        match (order, after) {
-            (_, None) => {}
-            (DocumentOrder::Newest, Some(after)) => {
-                query.push(" AND d.id < ").push_bind(after);
-            }
-            (DocumentOrder::Oldest, Some(after)) => {
-                query.push(" AND d.id > ").push_bind(after);
-            }
-            (DocumentOrder::Name, Some(after)) => {
-                // Where the list was, though that document may have been deleted since: its row is there for a while.
-                query
-                    .push(" AND (SUBSTR(d.name, 1, 200), d.id) > ((SELECT SUBSTR(p.name, 1, 200) FROM documents p WHERE p.id = ")
-                    .push_bind(after)
-                    .push("), ")
-                    .push_bind(after)
-                    .push(")");
-            }
+        if let (DocumentOrder::Name, Some(after)) = (order, after) {
+            // Where the list was, though that document may have been deleted since: its row is there for a while.
+            query
+                .push(" AND (SUBSTR(d.name, 1, 200), d.id) > ((SELECT SUBSTR(p.name, 1, 200) FROM documents p WHERE p.id = ")
+                .push_bind(after)
+                .push("), ")
+                .push_bind(after)
+                .push(")");
         }
         query.push(match order {
-            DocumentOrder::Newest => " ORDER BY d.id DESC LIMIT ",
-            DocumentOrder::Oldest => " ORDER BY d.id LIMIT ",
+            DocumentOrder::Newest => " ORDER BY d.workspace_id DESC, d.id DESC LIMIT ",
+            DocumentOrder::Oldest => " ORDER BY d.workspace_id, d.id LIMIT ",
             DocumentOrder::Name => " ORDER BY SUBSTR(d.name, 1, 200), d.id LIMIT ",
         });
         query.push_bind(i64::from(limit));

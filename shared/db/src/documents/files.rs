@@ -27,7 +27,7 @@ macro_rules! select_file {
         concat!(
             "SELECT d.id, d.name, d.source_name, d.stored_bytes, d.created_at, j.state, j.last_error
              FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'
-             WHERE d.deleted_at IS NULL AND d.workspace_id = $1 AND ",
+             WHERE d.deleted_at IS NULL AND ",
             $where
         )
     };
@@ -35,11 +35,7 @@ macro_rules! select_file {
 
 /// The files of a workspace within a window.
 pub async fn list(db: &Db, workspace: WorkspaceId, window: &IdWindow) -> Result<Vec<DocumentFile>> {
-    let select = if window.is_ascending {
-        select_file!("d.id > $2 AND d.id < $3 ORDER BY d.id LIMIT $4")
-    } else {
-        select_file!("d.id > $2 AND d.id < $3 ORDER BY d.id DESC LIMIT $4")
-    };
+    let select = if window.is_ascending { OLDEST } else { NEWEST };
     Ok(on!(db, |c| sqlx::query_as(select)
         .bind(workspace)
         .bind(window.above)
@@ -48,9 +44,23 @@ pub async fn list(db: &Db, workspace: WorkspaceId, window: &IdWindow) -> Result<
         .fetch_all(c))?)
 }
 
+/// By ranges that begin with the workspace, for the reason that [`super::LIST`] has.
+pub(crate) const OLDEST: &str = select_file!(
+    "(d.workspace_id, d.id) > ($1, $2) AND (d.workspace_id, d.id) < ($1, $3) ORDER BY d.workspace_id, d.id LIMIT $4"
+);
+
+/// [`OLDEST`] the other way round.
+pub(crate) const NEWEST: &str = select_file!(
+    "(d.workspace_id, d.id) > ($1, $2) AND (d.workspace_id, d.id) < ($1, $3)
+     ORDER BY d.workspace_id DESC, d.id DESC LIMIT $4"
+);
+
 /// One of a workspace's files.
 pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<DocumentFile>> {
-    Ok(on!(db, |c| sqlx::query_as(select_file!("d.id = $2")).bind(workspace).bind(id).fetch_optional(c))?)
+    Ok(on!(db, |c| sqlx::query_as(select_file!("d.workspace_id = $1 AND d.id = $2"))
+        .bind(workspace)
+        .bind(id)
+        .fetch_optional(c))?)
 }
 
 /// How those of these documents that are the workspace's are called as files, with their metadata; in no order.
