@@ -16,7 +16,7 @@ pub(crate) use self::{
     draw::MAX_BOXES,
     frame::{MAX_TITLE, announced, decode},
     listing::{MAX_ENTRY_TEXT, MAX_LINKS, is_page},
-    order::{MAX_SECTIONS, MAX_SIDE},
+    order::{MAX_HEADINGS, MAX_SECTIONS, MAX_SIDE},
 };
 pub use self::{
     draw::{DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, IMAGE_WIDTHS, ImageFormat, PageDrawing},

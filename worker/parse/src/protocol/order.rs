@@ -13,6 +13,8 @@ use super::{
 const MAX_WARNINGS: u32 = 100;
 /// The most sections that the outline of a PDF may name; parsers read no further.
 pub(crate) const MAX_SECTIONS: usize = 5_000;
+/// The most headings of a text that is no PDF. All of them are kept in the worker's memory.
+pub(crate) const MAX_HEADINGS: usize = 50_000;
 /// Longest code and longest sentence of a warning or a failure, in characters.
 const MAX_SENTENCE: usize = 1_000;
 /// So many more marks than characters there may be: where a sheet begins, a row may begin too.
@@ -38,8 +40,9 @@ pub struct FrameOrder {
     images: bool,
     /// The page whose image came last.
     image_of: Option<u32>,
-    /// Where the last heading of the whole text is.
+    /// Where the last heading of the whole text is, and how many there are.
     heading_at: u64,
+    headings: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +77,7 @@ impl FrameOrder {
             images: options.images,
             image_of: None,
             heading_at: 0,
+            headings: 0,
         }
     }
 
@@ -149,7 +153,8 @@ impl FrameOrder {
                     && marks.iter().all(|mark| matches!(mark.what, MarkKind::Heading { .. })) =>
             {
                 self.heading_at = marks.last().map_or(self.heading_at, |mark| mark.at);
-                self.count_marks(marks).then_some(expected)
+                self.headings = self.headings.saturating_add(marks.len());
+                (self.headings <= MAX_HEADINGS && self.count_marks(marks)).then_some(expected)
             }
             (ParseFrame::Warning(IngestionWarning { code, message, .. }), expected)
                 if is_sentence(code) && is_sentence(message) && self.warnings < MAX_WARNINGS =>

@@ -7,7 +7,7 @@ mod parted;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 pub use self::{nesting::flattened, parted::blocks};
-use crate::protocol::{MarkKind, TextMark};
+use crate::protocol::{MAX_HEADINGS, MarkKind, TextMark};
 
 /// Characters from the beginning of a text by which it is judged.
 const JUDGED: usize = 64 << 10;
@@ -51,7 +51,8 @@ fn is_marked_up(line: &str) -> bool {
     bullet || emphasis || line.contains("](")
 }
 
-/// The headings of a Markdown text, where they begin, in order. What is nested beyond all measure is not looked into.
+/// The headings of a Markdown text, where they begin, in order. What is nested beyond all measure is not looked into, and a text with
+/// more of them than [`MAX_HEADINGS`] has none: they tell nobody where something stands.
 pub(super) fn headings(text: &str) -> Vec<TextMark> {
     let mut headings = Vec::new();
     let mut before = 0;
@@ -60,6 +61,9 @@ pub(super) fn headings(text: &str) -> Vec<TextMark> {
         let within = headings_of_block(&flattened(block)).into_iter();
         headings.extend(within.map(|mark| TextMark { at: before + mark.at, ..mark }));
         before += block.chars().count() as u64;
+        if headings.len() > MAX_HEADINGS {
+            return Vec::new();
+        }
     }
     headings
 }
@@ -125,6 +129,12 @@ mod tests {
             found,
             [(6, 1, "The first one".to_owned()), (second.unwrap() as u64, 2, "Second".to_owned())]
         );
+    }
+
+    #[test]
+    fn a_text_that_is_all_headings_has_none() {
+        assert_eq!(headings(&"# a\n".repeat(MAX_HEADINGS)).len(), MAX_HEADINGS);
+        assert!(headings(&"# a\n".repeat(MAX_HEADINGS + 1)).is_empty());
     }
 
     #[test]

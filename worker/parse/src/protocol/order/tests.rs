@@ -231,6 +231,17 @@ fn more_marks_than_the_text_has_room_for_are_a_crash() {
 }
 
 #[test]
+fn more_headings_than_are_kept_are_a_crash() {
+    let part = ParsedPart { text: "x".repeat(MAX_HEADINGS), marks: Vec::new() };
+    let heading = TextMark { at: 0, what: MarkKind::Heading { level: 1, title: "T".to_owned() } };
+    let headings = |count| ChildMessage::Frame(ParseFrame::Headings(vec![heading.clone(); count]));
+    let mut parts = FrameOrder::new(SourceKind::Text, &ParseOptions::default());
+    parts.admit(ChildMessage::Frame(ParseFrame::Part(part))).unwrap();
+    assert!(parts.admit(headings(MAX_HEADINGS)).unwrap().is_some());
+    assert_eq!(code(parts.admit(headings(1))), "parser_crashed");
+}
+
+#[test]
 fn text_with_nul_is_a_crash() {
     let mut order = order(10, 100);
     order.admit(start(1, 1)).unwrap();
