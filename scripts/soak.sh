@@ -16,7 +16,7 @@
 #   LECTERN_SOAK_MINUTES=10 scripts/soak.sh attackers
 #
 # What users do, by lectern-load, first undisturbed and then while one client of each kind attacks: no error is allowed for them.
-# LECTERN_SOAK_ATTACK=part of a name has only those attack whose function in tests/soak/attackers.rs has it in its name.
+# LECTERN_SOAK_ATTACK=parts of names, with commas between, has only those attack whose functions in tests/soak/attackers.rs have one of them.
 #
 #   scripts/soak.sh mix embedded|cluster [arguments of lectern-load mix]
 #
