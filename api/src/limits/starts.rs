@@ -34,6 +34,7 @@ impl RequestStarts {
             at_once: usize::MAX,
             reserved: 0,
             of_one: AT_ONCE as usize,
+            // Each has a connection of its own, which are bounded.
             waiting: usize::MAX,
             patience: PATIENCE,
         };
