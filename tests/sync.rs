@@ -26,6 +26,7 @@ in_both_modes!(
     killed_again_and_again_a_run_makes_every_document_once,
     a_source_runs_by_itself_and_never_twice_at_once,
     a_source_that_is_changed_while_it_runs_is_read_again,
+    a_source_that_is_put_right_loses_nothing_to_what_was_asked_before,
     secrets_of_sources_are_kept_and_go_nowhere_else,
     a_workspace_that_is_full_gets_no_more_documents,
     a_feed_that_no_reader_survives_fails_alone,
@@ -230,6 +231,61 @@ async fn a_source_that_is_changed_while_it_runs_is_read_again(mode: Mode) {
     assert_eq!((&second["state"], counts(&second)), (&json!("succeeded"), [1, 0, 0, 1, 0]), "{second:#}");
     let names: Vec<_> = documents(&client).await.iter().map(|document| document["name"].clone()).collect();
     assert_eq!(names, ["two"]);
+}
+
+async fn a_source_that_is_put_right_loses_nothing_to_what_was_asked_before(mode: Mode) {
+    // One at a time, so that a run can be confirmed and yet not begin.
+    let service = setup(mode).env("LECTERN_SOURCE_RUNS", "1").start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let pages = ["/docs/a", "/docs/b", "/docs/c"];
+    for page in pages {
+        web.serve(page, "text/html", format!("<title>{page}</title><p>Page {page}.</p>"));
+    }
+    let all = pages.map(|page| web.url(page));
+    web.serve("/sitemap.xml", "text/plain", all.join("\n"));
+    let config = |include: &str| json!({"url": web.url("/"), "include": [include]});
+    let site = source(&client, "site", config("/docs/*")).await;
+    let path = format!("/sources/{}", id(&site));
+    let change = async |include: &str| data(client.patch(&path, &json!({"config": config(include)})).await);
+    let mistyped = async || {
+        change("/dcos/*").await;
+        let asking = run(&client, &site).await;
+        assert_eq!((&asking["state"], counts(&asking)), (&json!("waiting"), [0, 0, 0, 3, 0]), "{asking:#}");
+        asking
+    };
+    let answer = async |run: &Value, answer: &str| {
+        client.post(&format!("{}/{answer}", run_path(run)), &json!({})).await
+    };
+    let assert_ended = async |run: &Value| {
+        let ended = client.read(&run_path(run)).await;
+        let told = (&ended["state"], &ended["error"]);
+        assert_eq!(told, (&json!("cancelled"), &json!("The source was changed meanwhile.")), "{ended:#}");
+        let (status, body) = answer(run, "confirm").await;
+        assert_eq!((status, &body["error"]["code"]), (StatusCode::CONFLICT, &json!("nothing_to_confirm")));
+        assert_eq!(data(answer(run, "cancel").await)["state"], "cancelled");
+    };
+    assert_eq!(counts(&run(&client, &site).await), [3, 0, 0, 0, 0]);
+
+    let first = mistyped().await;
+    data(client.patch(&path, &json!({"name": "Docs", "deleteLimit": 30})).await);
+    assert_eq!(client.read(&run_path(&first)).await["state"], "waiting", "it is the same place");
+    change("/docs/*").await;
+    assert_ended(&first).await;
+    assert_eq!(counts(&run(&client, &site).await), [0, 0, 3, 0, 0]);
+
+    let second = mistyped().await;
+    let (feed, gate) = web.gate("/feed.xml", "application/rss+xml", "<rss version='2.0'><channel/></rss>");
+    let other = source(&client, "feed", json!({ "url": feed })).await;
+    let busy = start_run(&client, &other, json!({})).await;
+    gate.wait_until_reached().await;
+    assert_eq!(data(answer(&second, "confirm").await)["state"], "queued");
+    change("/docs/*").await;
+    assert_ended(&second).await;
+    gate.release();
+    settled(&client, &busy).await;
+    assert_eq!(counts(&run(&client, &site).await), [0, 0, 3, 0, 0]);
+    assert_eq!(urls(&client).await, all);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,5 +30,16 @@ for (const model of [openai.chat(AGENT), openai.responses(AGENT)]) {
   check(text === whole.text, `${text} is not ${whole.text}`);
   checkSources(await streaming.sources);
   check((await streaming.usage).totalTokens === whole.usage.totalTokens, "usage is told");
+
+  // Over Responses the first answer goes back as a reference to it: the SDK has the service store it, unless it is told not to.
+  const asked = { role: "user", content: QUESTION };
+  const messages = [asked, ...whole.response.messages, asked];
+  const again = await generateText({ model, system, messages, maxRetries: 0 });
+  checkAnswer(again.text);
+  if (model.provider.endsWith(".responses")) {
+    const sent = again.request.body;
+    const references = (typeof sent === "string" ? JSON.parse(sent) : sent).input.filter((item) => item.type === "item_reference");
+    check(references.length > 0, `no answer is referred to: ${JSON.stringify(sent)}`);
+  }
 }
 done({ sources });

@@ -1,14 +1,16 @@
 //! Clients that mean to use up what the service has: its memory, its connections, its descriptors.
 
 use std::{
+    io::{BufRead, BufReader},
     net::{Ipv4Addr, SocketAddr},
+    process::Stdio,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
 use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::{Map, Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -17,7 +19,9 @@ use tokio::{
 
 use crate::support::{
     client::{PASSWORD, envelope, send},
+    process::dying_with_this_thread,
     service::{Mode, Service},
+    setup::Program,
     within_deadline,
 };
 
@@ -253,4 +257,39 @@ async fn a_service_without_descriptors_goes_on_when_it_has_some_again() {
     prlimit(Some(process), Resource::Nofile, before).expect("the limit can be raised again");
     logged(&service, "connections are accepted again").await;
     assert!(service.client().is_ready().await);
+}
+
+// --- whoever reads the log ---------------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_on_stops_nothing() {
+    // Their lines are several times what a pipe holds.
+    const REQUESTS: usize = 1_000;
+    let setup = Service::in_mode(Mode::Embedded);
+    let mut command = dying_with_this_thread(Program::Lectern.path());
+    command.env_clear().envs(setup.environment()).stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("it starts");
+    let mut log = BufReader::new(process.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    let url = loop {
+        line.clear();
+        assert!(log.read_line(&mut line).expect("a line") > 0, "it ends before it listens");
+        let event: Value = serde_json::from_str(&line).expect("JSON");
+        if event["fields"]["message"] == "listening" {
+            break format!("http://{}", event["fields"]["addr"].as_str().expect("an address"));
+        }
+    };
+    let client = reqwest::Client::new();
+    let asking = async {
+        for _ in 0..REQUESTS {
+            let answer = client.get(format!("{url}/api/v1/nothing")).send().await.expect("an answer");
+            assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+        }
+    };
+    within_deadline("answers although nobody reads the log", asking).await;
+    let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(pid, Signal::TERM).expect("it is there");
+    let ending = tokio::task::spawn_blocking(move || process.wait().expect("its end"));
+    let end = within_deadline("it to stop although nobody reads the log", ending).await.expect("no panic");
+    assert!(end.success(), "{end}");
 }

@@ -467,6 +467,8 @@ async fn an_answer_that_breaks_off_says_so_and_the_question_is_kept() {
     browser.fill("#question", QUESTION).await;
     browser.click(".ask-box .main").await;
     browser.wait_for(".turn .problem").await;
+    let said = browser.text(".turn .problem").await;
+    assert!(said.contains("The service cannot be reached"), "{said}");
     assert_eq!(browser.value("#question").await, QUESTION);
     let text: Value =
         browser.script("return document.querySelector('[data-status]').textContent", vec![]).await;

@@ -51,6 +51,12 @@ async fn somebody_who_is_invited_and_has_no_account_yet_makes_one_and_joins() {
     browser.click("[data-provider]").await;
     browser.wait_until("the provider", "document.querySelector('h1')?.textContent === 'The provider'").await;
     assert!(!browser.url().await.contains("invitations"), "the secret goes to nobody");
+    // Whom the provider does not let in is told so, and is invited still.
+    browser.goto(&format!("{base}/sign-in#/sign-in?error=oidc_refused")).await;
+    let is_told = "document.querySelector('[data-sign-in-problem]:not([hidden])')";
+    browser.wait_until("why", is_told).await;
+    let next = browser.value("input[name=next]").await;
+    assert_eq!(next, format!("invitations#{hash}"));
     browser.goto(&format!("{base}/sign-in")).await;
     let come_back =
         "HTMLFormElement.prototype.submit = function () { window.next = this.elements.next.value; };

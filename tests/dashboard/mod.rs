@@ -6,6 +6,7 @@ mod evaluations;
 mod forms;
 mod layout;
 mod pages;
+mod people;
 mod published;
 mod screenshots;
 mod sources;
@@ -86,8 +87,15 @@ fn location(answer: &Response) -> &str {
 }
 
 /// The forms that are about no workspace, or about which one it is.
-const FORMS_OF_NO_WORKSPACE: [&str; 6] =
-    ["workspace", "workspaces", "invitations", "account", "account/sign-out-everywhere", "sign-out"];
+const FORMS_OF_NO_WORKSPACE: [&str; 7] = [
+    "workspace",
+    "workspaces",
+    "invitations",
+    "account",
+    "account/sign-out-everywhere",
+    "account/delete",
+    "sign-out",
+];
 
 /// The addresses from the root that the forms of a page are sent to.
 fn form_addresses(html: &str) -> Vec<String> {

@@ -224,6 +224,84 @@ async fn each_role_reaches_its_pages(mode: Mode) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_button_that_is_pressed_after_the_sign_in_has_ended_leads_to_a_page() {
+    let service = service().await;
+    service.signed_up("ada@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    let some = Uuid::now_v7();
+    let pressed = [
+        (format!("/documents/{some}/delete"), "../../sign-in?next=documents&said=undone"),
+        (format!("/webhooks/{some}/test"), "../../sign-in?next=webhooks&said=undone"),
+        (format!("/feedback/{some}"), "../sign-in?next=&said=undone"),
+        ("/workspace".to_owned(), "./sign-in?next=&said=undone"),
+    ];
+    for (path, asked) in &pressed {
+        assert_eq!(location(&visits.submit(path, &[]).await), *asked, "{path}");
+    }
+    let asked = visits.get("/sign-in?next=documents&said=undone").await.text().await.expect("a text");
+    assert!(asked.contains("nothing was done"), "{asked}");
+    visits.sign_in("ada@example.com").await;
+    for page in ["/documents", "/webhooks", "/"] {
+        assert_eq!(visits.get(page).await.status(), StatusCode::OK, "{page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_keeps_what_is_chosen_however_much_there_is_to_choose_from() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let prompt = |name: &str| json!({"name": name, "template": "Be brief.", "input_variables": []});
+    let chosen = owner.create("/prompts", &prompt("Chosen")).await;
+    let agent = json!({"name": "Guide", "type": "CHATVENDOR", "promptId": chosen["id"]});
+    let agent = owner.create_agent(&agent).await;
+    let shelf = owner.create("/collections", &json!({"name": "Chosen"})).await;
+    let source = json!({
+        "name": "News", "type": "feed", "collectionId": shelf["id"],
+        "config": {"url": "http://127.0.0.1:9/feed"},
+    });
+    let source = owner.create("/sources", &source).await;
+    for number in 0..200 {
+        let name = format!("Another {number}");
+        owner.create("/prompts", &prompt(&name)).await;
+        owner.create("/collections", &json!({"name": name})).await;
+    }
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    for (page, chosen) in
+        [(format!("/agents/{}", id(&agent)), &chosen), (format!("/sources/{}", id(&source)), &shelf)]
+    {
+        let html = visits.get(&page).await.text().await.expect("a text");
+        let option = format!("<option value=\"{}\" selected>Chosen</option>", id(chosen));
+        assert!(html.contains(&option), "{page}: {html}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_jobs_go_on_on_another_page() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    for number in 0..51 {
+        let note = json!({"name": format!("Note {number}"), "type": "TXT", "content": "A note."});
+        owner.create_document(&note).await;
+    }
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let page = async |path: &str| {
+        let html = visits.get(path).await.text().await.expect("a text");
+        let mut links = html.split("href=\"").filter_map(|rest| rest.split('"').next());
+        let next = links.find(|link| link.starts_with("jobs?"));
+        (html.matches("<td class=\"name\">").count(), next.map(|next| next.replace("&#38;", "&")))
+    };
+    let (rows, next) = page("/jobs").await;
+    assert_eq!(rows, 50);
+    let next = next.expect("another page");
+    assert_eq!(page(&format!("/{next}")).await, (1, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_first_page_says_that_there_are_more_agents_than_it_shows() {
     let service = service().await;
     let owner = service.signed_up("ada@example.com").await;

@@ -2,7 +2,11 @@
 
 use std::io::Write;
 
-use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
+use futures::{StreamExt, future::select_all, stream};
+use reqwest::{
+    Body, Method, RequestBuilder, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
 use serde_json::{Value, json};
 
 use super::{case, document, evaluation, result, run, signed_up};
@@ -10,7 +14,8 @@ use crate::support::{
     client::{Client, data, envelope, id, send},
     in_both_modes,
     model::{Model, Reply},
-    service::Mode,
+    service::{Mode, Service},
+    within_deadline,
 };
 
 in_both_modes!(
@@ -18,19 +23,26 @@ in_both_modes!(
     a_collection_of_others_is_taken_as_far_as_its_documents_are_here,
     an_answer_becomes_a_case_by_one_request,
     of_several_words_under_one_number_those_that_the_document_has_become_a_case,
-    what_cannot_be_a_case_is_refused_with_what_to_change
+    what_cannot_be_a_case_is_refused_with_what_to_change,
+    files_of_one_user_that_do_not_end_keep_nobody_else_waiting,
+    of_two_changes_of_one_case_at_once_none_is_lost
 );
 
-async fn import(client: &Client, evaluation: &str, name: &str, bytes: &[u8]) -> (StatusCode, Value) {
-    const BOUNDARY: &str = "----a-file-with-cases";
-    let mut body =
-        format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n")
-            .into_bytes();
-    body.extend_from_slice(bytes);
-    body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
+const BOUNDARY: &str = "----a-file-with-cases";
+
+/// What stands in a form before the file.
+fn head(name: &str) -> String {
+    format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n")
+}
+
+fn import_request(client: &Client, evaluation: &str, form: impl Into<Body>) -> RequestBuilder {
     let request = client.request(Method::POST, &format!("/evaluations/{evaluation}/import"));
-    let request = request.header(CONTENT_TYPE, format!("multipart/form-data; boundary={BOUNDARY}"));
-    envelope(send(request.body(body)).await).await
+    request.header(CONTENT_TYPE, format!("multipart/form-data; boundary={BOUNDARY}")).body(form)
+}
+
+async fn import(client: &Client, evaluation: &str, name: &str, bytes: &[u8]) -> (StatusCode, Value) {
+    let form = [head(name).as_bytes(), bytes, format!("\r\n--{BOUNDARY}--\r\n").as_bytes()].concat();
+    envelope(send(import_request(client, evaluation, form)).await).await
 }
 
 async fn cases(client: &Client, evaluation: &str) -> Vec<Value> {
@@ -188,4 +200,74 @@ async fn what_cannot_be_a_case_is_refused_with_what_to_change(mode: Mode) {
     assert_eq!(client.patch(&one, &unknown).await.0, StatusCode::NOT_FOUND);
     data(client.delete(&one).await);
     assert_eq!(client.delete(&one).await.0, StatusCode::NOT_FOUND);
+}
+
+async fn files_of_one_user_that_do_not_end_keep_nobody_else_waiting(mode: Mode) {
+    let (service, ada) = signed_up(mode).await;
+    let grace = service.signed_up("grace@example.com").await;
+    let (slow, set) = (evaluation(&ada, json!({})).await, evaluation(&grace, json!({})).await);
+    let unfinished = || {
+        let begun = stream::once(async { Ok::<_, std::io::Error>(head("cases.csv")) });
+        Box::pin(send(import_request(&ada, &slow, Body::wrap_stream(begun.chain(stream::pending())))))
+    };
+    // One has a turn and two wait for it: the fourth is told so when all of them are there.
+    let (refused, _, others) =
+        within_deadline("one to be refused", select_all((0..4).map(|_| unfinished()))).await;
+    assert_eq!(refused.headers()[RETRY_AFTER], "10");
+    let (status, body) = envelope(refused).await;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (StatusCode::SERVICE_UNAVAILABLE, &json!("too_many_imports"))
+    );
+    let imported = data(import(&grace, &set, "cases.csv", b"question,expect\nWho?,decline\n").await);
+    assert_eq!(imported["added"], 1);
+    drop(others);
+}
+
+async fn of_two_changes_of_one_case_at_once_none_is_lost(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let set = evaluation(&client, json!({})).await;
+    let made = case(&client, &set, "Who?", json!("decline")).await;
+    let one = format!("/evaluations/{set}/cases/{made}");
+    for round in 0..20 {
+        let (question, note) = (format!("Who is number {round}?"), format!("number {round}"));
+        let (first, second) = (json!({"question": question}), json!({"note": note}));
+        let (first, second) = tokio::join!(client.patch(&one, &first), client.patch(&one, &second));
+        data(first);
+        data(second);
+        let now = cases(&client, &set).await.remove(0);
+        assert_eq!((&now["question"], &now["note"]), (&json!(question), &json!(note)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_change_of_a_case_makes_a_set_larger_than_it_may_be() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let document = document(&client, "Note", "Some words.").await;
+    let set = evaluation(&client, json!({})).await;
+    let quotes = |count: usize| {
+        let quote = json!({"documentId": document, "quote": "x".repeat(10_000)});
+        json!(vec![quote; count])
+    };
+    // Of the 64 MiB that a set may have, 256 cases of nearly 256 KiB leave less than one more would take.
+    let large = quotes(26);
+    for file in 0..2 {
+        let line =
+            |number: usize| json!({"question": format!("{file}, {number}?"), "expect": large}).to_string();
+        let lines: Vec<String> = (0..128).map(line).collect();
+        let imported = import(&client, &set, "cases.jsonl", lines.join("\n").as_bytes()).await;
+        assert_eq!(data(imported)["added"], 128);
+    }
+    let small = case(&client, &set, "Who?", json!("decline")).await;
+    let one = format!("/evaluations/{set}/cases/{small}");
+    let (status, body) = client.patch(&one, &json!({"expect": large})).await;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (StatusCode::CONFLICT, &json!("too_many_cases")),
+        "{body:#}"
+    );
+    assert_eq!(client.read(&format!("/evaluations/{set}/cases?limit=1")).await[0]["expect"], "decline");
+    let fits = data(client.patch(&one, &json!({"expect": quotes(1)})).await);
+    assert_eq!(fits["expect"], quotes(1));
 }

@@ -125,7 +125,13 @@ async fn a_worse_splitter_loses_the_cases_that_it_hurts(mode: Mode) {
         "found",
         "it is found again in other passages: {after:#}"
     );
-    assert_eq!(lost(&compared(&client, &set, &after, &before).await), [hurt]);
+    let comparison = compared(&client, &set, &after, &before).await;
+    assert_eq!(lost(&comparison), [hurt]);
+    let told = comparison["cases"].as_array().expect("a list").iter();
+    let told =
+        told.map(|case| &case["other"]).find(|told| told["question"] == hurt).expect("what came of it");
+    assert_eq!(told["expect"][0]["quote"], quote, "{comparison:#}");
+    assert_eq!(told["retrieval"]["lexical"]["retrieved"][0]["documentId"], manual, "{comparison:#}");
 }
 
 async fn a_worse_prompt_loses_the_cases_that_it_hurts(mode: Mode) {

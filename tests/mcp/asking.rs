@@ -19,6 +19,7 @@ use crate::support::{
 in_both_modes!(
     an_answer_comes_with_its_sources_and_links_that_open_them,
     what_a_run_does_is_told_while_it_goes_on,
+    a_run_without_documents_is_reported_before_its_model_answers,
     the_model_is_told_the_history,
     a_client_that_goes_away_ends_the_run,
     a_call_is_taken_back_by_a_notification,
@@ -105,6 +106,30 @@ async fn what_a_run_does_is_told_while_it_goes_on(mode: Mode) {
         let arguments = json!({ "agent": agent, "question": "When?" });
         let (_, whole) = messages(send(call_request(&ada, revision, "ask_agent", &arguments)).await).await;
         assert_eq!(whole.len(), 1, "{whole:#?}");
+    }
+}
+
+async fn a_run_without_documents_is_reported_before_its_model_answers(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    let agent = modelled(&ada, &model).await;
+    for revision in Revision::BOTH {
+        let gate = Gate::default();
+        model.reply(Reply::gated("", &gate, "At half past six."));
+        let arguments = json!({ "agent": agent, "question": "When does the gate open?" });
+        let params =
+            json!({ "name": "ask_agent", "arguments": arguments, "_meta": { "progressToken": "p-1" } });
+        let mut answer = send(request(&ada, revision, "tools/call", params)).await;
+        let first = answer.chunk().await.expect("a stream").expect("something before the answer");
+        let mut stream = String::from_utf8_lossy(&first).into_owned();
+        assert!(stream.contains("notifications/progress") && !stream.contains("half past six"), "{stream}");
+        gate.release();
+        while let Some(bytes) = answer.chunk().await.expect("a stream that ends well") {
+            stream.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        let last = sse::parse(&stream).last().expect("an answer").json();
+        assert_eq!(text_of(&last["result"]), "At half past six.", "{last:#}");
     }
 }
 

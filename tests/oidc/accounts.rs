@@ -1,9 +1,10 @@
 //! Whose account it is that somebody at the provider signs in to.
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
+use url::Url;
 
-use super::provider::{Browser, Provider, verified};
+use super::provider::{Browser, PUBLIC, Provider, location, verified};
 use crate::{
     accounts::shell::lectern,
     support::{
@@ -111,13 +112,41 @@ async fn an_account_of_the_provider_has_no_password_that_could_be_guessed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_account_without_a_password_is_deleted_by_whoever_has_just_signed_in() {
+    let Some(provider) = Provider::start().await else { return };
+    provider.knows("ada", &verified("ada@example.com"));
+    let service = provider.set(Service::in_mode(Mode::Embedded)).start().await;
+    let ada = Browser::new(&service).sign_in("ada").await;
+    let at = |path: &str| Url::parse(&format!("{PUBLIC}{path}")).expect("an address");
+    let mut browser = Browser::new(&service);
+    let page = browser.visit("ada").await;
+    let code = page.strip_prefix("/#/sign-in/").expect("a code");
+    let signed_in = browser.send(Method::POST, &at("/sign-in/code"), Some(format!("code={code}"))).await;
+    assert_eq!(signed_in.status(), StatusCode::SEE_OTHER);
+    let account = browser.send(Method::GET, &at("/account"), None).await.text().await.expect("a text");
+    assert!(
+        account.contains("no password of its own") && !account.contains("type=\"password\""),
+        "{account}"
+    );
+    let delete = at("/account/delete");
+    let gone = browser.send(Method::POST, &delete, Some("nonce=1".to_owned())).await;
+    assert_eq!(location(&delete, &gone), at("/sign-in?said=account-deleted"));
+    assert_eq!(ada.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+    let again = Browser::new(&service).sign_in("ada").await;
+    assert_ne!(id(again.user()), id(ada.user()));
+    let (status, answer) = again.delete_with("/users/me", &json!({ "password": "none" })).await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    assert_eq!(again.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_account_does_not_stand_in_the_way_of_a_new_one() {
     let Some(provider) = Provider::start().await else { return };
     let service = provider.set(Service::in_mode(Mode::Embedded)).start().await;
     let ada = service.signed_up("ada@example.com").await;
     provider.knows("ada", &verified("ada@example.com"));
     assert_eq!(id(Browser::new(&service).sign_in("ada").await.user()), id(ada.user()));
-    let goodbye = ada.request(reqwest::Method::DELETE, "/users/me").json(&json!({ "password": PASSWORD }));
+    let goodbye = ada.request(Method::DELETE, "/users/me").json(&json!({ "password": PASSWORD }));
     let (status, answer) = envelope(send(goodbye).await).await;
     assert_eq!(status, StatusCode::OK, "{answer:#}");
     let again = Browser::new(&service).sign_in("ada").await;

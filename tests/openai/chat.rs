@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{FACT, Harbour, PIECES, QUESTION, marker_places, post, question, success};
+use super::{FACT, Harbour, PIECES, QUESTION, agent, marker_places, post, question, success};
 use crate::support::{
     client::{data, send},
     in_both_modes,
@@ -15,6 +15,7 @@ in_both_modes!(
     a_chat_says_what_predict_says_and_leads_to_the_passage,
     places_of_citations_count_code_points,
     a_chat_brings_its_own_history,
+    a_long_turn_is_told_with_the_next_question,
     the_length_of_an_answer_can_be_bounded,
     two_megabytes_of_history_are_answered,
 );
@@ -107,6 +108,32 @@ async fn a_chat_brings_its_own_history(mode: Mode) {
         !sent.contains("Who is the keeper?"),
         "nothing is remembered that a client does not tell: {sent}"
     );
+}
+
+async fn a_long_turn_is_told_with_the_next_question(mode: Mode) {
+    let harbour = Harbour::start(mode).await;
+    let mut llm = harbour.model.llm("m");
+    llm["context_window"] = json!(2_000);
+    let narrow = agent(&harbour.ada, "Narrow", &llm).await;
+    // A sentence has seven tokens: about 5,000 fit, about 70,000 are too many for every agent without a window.
+    for (agent, sentences, is_whole) in
+        [(&harbour.composing, 700, true), (&harbour.composing, 10_000, false), (&narrow, 700, false)]
+    {
+        let sea = "The sea was calm that day. ".repeat(sentences);
+        let long = format!("The watchword is heron. {sea}The lamp is green.");
+        let body = json!({ "model": agent, "messages": [
+            { "role": "user", "content": long },
+            { "role": "assistant", "content": "Noted." },
+            { "role": "user", "content": QUESTION },
+        ] });
+        success(post(&harbour.ada, "/chat/completions", &body).await);
+        let sent = harbour.model.bodies().pop().expect("a request to the model")["messages"].to_string();
+        for words in ["The watchword is heron.", "The lamp is green.", "Noted."] {
+            assert!(sent.contains(words), "{words:?} of {sentences} sentences is missing");
+        }
+        assert_eq!(sent.contains(&long), is_whole, "{sentences} sentences");
+        assert_eq!(sent.contains(" … "), !is_whole, "{sentences} sentences");
+    }
 }
 
 async fn the_length_of_an_answer_can_be_bounded(mode: Mode) {

@@ -4,7 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    FACT, Harbour, PIECES, QUESTION, assert_error_form, delete, get, marker_places, post, request, success,
+    FACT, Harbour, PIECES, QUESTION, agent, assert_error_form, assert_refused, delete, get, marker_places,
+    post, request, success,
 };
 use crate::support::{
     client::{Client, send},
@@ -18,6 +19,7 @@ in_both_modes!(
     a_response_shows_the_search_and_the_answer_with_both_kinds_of_citations,
     events_come_in_the_order_that_clients_expect,
     input_is_a_text_or_the_items_of_a_conversation,
+    an_earlier_answer_can_be_referred_to_by_whoever_got_it,
     an_answer_that_is_cut_off_is_incomplete,
 );
 
@@ -158,6 +160,55 @@ async fn input_is_a_text_or_the_items_of_a_conversation(mode: Mode) {
     for (turn, said) in turns.iter().zip(["Who is the keeper?", "Solveig Aas is.", QUESTION]) {
         assert!(text(turn).contains(said), "{said}: {sent:#}");
     }
+}
+
+async fn an_earlier_answer_can_be_referred_to_by_whoever_got_it(mode: Mode) {
+    let harbour = Harbour::start(mode).await;
+    let first = respond(&harbour.ada, &json!({ "model": harbour.composing, "input": "Is it open?" })).await;
+    let refer = |id: &Value| json!({ "type": "item_reference", "id": id });
+    let second = |model: &str, answer: &Value| {
+        json!({ "model": model, "store": true, "input": [
+            { "role": "user", "content": "Is it open?" },
+            refer(&items(&first, "file_search_call")[0]["id"]),
+            refer(answer),
+            { "role": "user", "content": [{ "type": "input_text", "text": QUESTION }] },
+        ] })
+    };
+    let answer = &items(&first, "message")[0]["id"];
+    respond(&harbour.ada, &second(&harbour.composing, answer)).await;
+    let sent = harbour.model.bodies().pop().expect("a request to the model");
+    let messages = sent["messages"].as_array().expect("messages");
+    let turns: Vec<_> = messages.iter().filter(|message| message["role"] != "system").collect();
+    assert_eq!(turns.len(), 3, "{sent:#}");
+    for (turn, (role, said)) in turns.iter().zip([
+        ("user", "Is it open?"),
+        ("assistant", "gate opens at half past six"),
+        ("user", QUESTION),
+    ]) {
+        assert_eq!(turn["role"], role, "{sent:#}");
+        assert!(turn["content"].as_str().is_some_and(|text| text.contains(said)), "{said}: {sent:#}");
+    }
+
+    // Of very many, the last 100.
+    let turn = |n: usize| [json!({ "role": "user", "content": format!("Question {n}?") }), refer(answer)];
+    let question = json!({ "role": "user", "content": QUESTION });
+    let input: Vec<Value> = (0..150).flat_map(turn).chain([question]).collect();
+    respond(&harbour.ada, &json!({ "model": harbour.composing, "input": input })).await;
+    let sent = harbour.model.bodies().pop().expect("a request to the model").to_string();
+    assert!(sent.contains("Question 50?") && !sent.contains("Question 49?"), "{sent}");
+
+    let asked = harbour.model.requests().len();
+    let eve = harbour.service.signed_up("eve@example.com").await;
+    let eves = agent(&eve, "Spy", &harbour.model.llm("m")).await;
+    let unknown = json!("msg_019a8f5277d07b1e8c3541a6d90f2e18");
+    for (person, agent, answer) in [(&eve, &eves, answer), (&harbour.ada, &harbour.composing, &unknown)] {
+        let refused = post(person, "/responses", &second(agent, answer)).await;
+        assert_refused(&refused, 400, "invalid_fields");
+        assert_eq!(refused.1["error"]["param"], "input.2.id", "{:#}", refused.1);
+        let message = refused.1["error"]["message"].as_str().expect("words");
+        assert!(message.contains("`store: false`"), "{message}");
+    }
+    assert_eq!(harbour.model.requests().len(), asked, "no model is asked");
 }
 
 async fn an_answer_that_is_cut_off_is_incomplete(mode: Mode) {

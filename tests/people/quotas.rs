@@ -1,5 +1,7 @@
 //! What workspaces may hold and use, which the operator decides.
 
+use std::time::Duration;
+
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -11,6 +13,7 @@ use crate::{
         in_both_modes,
         model::{INPUT_TOKENS, Model, OUTPUT_TOKENS, Reply},
         service::{Mode, Service},
+        within_deadline,
     },
 };
 
@@ -18,6 +21,7 @@ in_both_modes!(
     quotas_are_the_operators_to_set,
     documents_and_bytes_over_the_quota_are_refused_with_what_is_used,
     tokens_over_the_months_quota_are_refused_with_what_is_used,
+    tokens_of_an_answer_that_is_cut_off_count,
 );
 
 /// A workspace of somebody's, and the operator, who is no member.
@@ -127,4 +131,47 @@ async fn tokens_over_the_months_quota_are_refused_with_what_is_used(mode: Mode) 
     set(&operator, &team, json!({ "tokensPerMonth": 100 * each })).await;
     assert_eq!(visits.submit("/ask/guide", &question).await.status(), StatusCode::OK);
     assert_eq!(ask(&asker, &agent, "Well?").await.0, StatusCode::OK);
+}
+
+async fn tokens_of_an_answer_that_is_cut_off_count(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let (_, team) = setting(&service).await;
+    let asker = team.joined(&service, "asker", "asker").await;
+    let model = Model::start().await;
+    let agent = json!({ "name": "guide", "type": "CHATVENDOR", "llm": model.llm("m") });
+    let agent = id(&team.owner.create_agent(&agent).await).to_owned();
+    let used = async || {
+        let workspace = team.owner.read(&team.path("")).await;
+        workspace["used"]["tokensThisMonth"].as_u64().expect("a number")
+    };
+    model.reply(Reply::status(401, &json!({})));
+    assert_refused(&ask(&asker, &agent, "Well?").await, 502, "provider_unauthorized");
+    assert_eq!(used().await, 0, "the model has not said a word");
+    model.reply(Reply::cut_after("Half an answer"));
+    assert_refused(&ask(&asker, &agent, "Well?").await, 502, "provider_truncated");
+    let after_half = used().await;
+    assert!(after_half > 0);
+
+    // Somebody reads the answer, and hangs up before it is said what it used.
+    model.reply(Reply::silent_after("The harbour gate opens at half past six."));
+    let body = json!({ "input": { "input": "Well?" }, "has_streaming": true });
+    let asked = asker.request(Method::POST, &format!("/agents/{agent}/predict")).json(&body);
+    let mut answer = send(asked).await;
+    let mut read = String::new();
+    while !read.contains("half") {
+        let piece = within_deadline("the answer", answer.chunk()).await.expect("a stream");
+        read.push_str(&String::from_utf8_lossy(&piece.expect("more of the answer")));
+    }
+    drop(answer);
+    let counted = async {
+        while used().await == after_half {
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    };
+    within_deadline("the tokens to be counted", counted).await;
+    // The next answer counts as the model says, and once.
+    let before = used().await;
+    model.reply(Reply::text("I see."));
+    assert_eq!(ask(&asker, &agent, "Well?").await.0, StatusCode::OK);
+    assert_eq!(used().await, before + INPUT_TOKENS + OUTPUT_TOKENS);
 }

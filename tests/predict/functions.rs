@@ -88,6 +88,24 @@ async fn a_wrong_call_is_answered_with_what_would_be_right(mode: Mode) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_a_giant_query_only_the_beginning_is_looked_for() {
+    let service = Service::start().await;
+    let (client, model, agent) = setting(&service).await;
+    let behind = |characters: usize| {
+        ("search_documents", json!({"query": format!("{}harbour gate", "é".repeat(characters - 1) + " ")}))
+    };
+    model.reply(Reply::tool_calls([behind(9_000), behind(10_000)]));
+    model.reply(Reply::to_request(|request| {
+        let told = results(request);
+        assert!(told[0].1.contains("half past six"), "{told:?}");
+        assert_eq!(told[1].1, "Nothing was found.");
+        Reply::text("At half past six.")
+    }));
+    let (_, answer) = client.predict(id(&agent), "Zzyzx?").await;
+    assert_eq!(answer["data"], "At half past six.", "{answer:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_same_call_is_made_twice_at_most() {
     let service = Service::start().await;
     let (client, model, agent) = setting(&service).await;

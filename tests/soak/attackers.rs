@@ -1,12 +1,19 @@
 //! One client of each kind attacks, each from an address of its own, while others do their work: they notice next to nothing.
 
-use std::{future::Future, net::Ipv4Addr, process::Stdio, time::Duration};
+use std::{
+    future::Future,
+    net::Ipv4Addr,
+    process::Stdio,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
+use axum::body::Bytes;
 use futures::{
     FutureExt,
     future::{BoxFuture, join_all},
 };
-use reqwest::Method;
+use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::{Map, Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -28,6 +35,8 @@ const MIB: usize = 1024 * 1024;
 const QUIET: Duration = Duration::from_mins(2);
 /// How long an attacker takes between two requests at least: the way to a service is not shorter for most.
 const ROUND_TRIP: Duration = Duration::from_millis(30);
+/// How often attackers have tried anything.
+static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
 /// What of `lectern-load` stands for the work of others: its operations with the 95th percentile in this column.
 const P95: usize = 4;
 
@@ -60,6 +69,7 @@ async fn others_do_their_work_while_everybody_attacks(mode: Mode) {
         let _attackers = Attackers::begin(&service).await;
         work(&service, lasting).await
     };
+    eprintln!("attackers tried {} times", ATTEMPTS.load(Ordering::Relaxed));
     let mut slowed = Vec::new();
     for (operation, before) in &quiet {
         let Some((_, now)) = attacked.iter().find(|(other, _)| other == operation) else { continue };
@@ -135,55 +145,66 @@ async fn tries(request: impl Future<Output = reqwest::Result<reqwest::Response>>
     if let Ok(answer) = request.await {
         let _ = answer.bytes().await;
     }
+    ATTEMPTS.fetch_add(1, Ordering::Relaxed);
     tokio::time::sleep(ROUND_TRIP).await;
 }
 
-async fn creates(client: &Client, body: &Value) {
-    tries(client.request(Method::POST, "/documents").json(body).send()).await;
+/// Sends what was written once: attackers bring processors of their own, so theirs should cost this machine little.
+async fn sends(client: &Client, method: Method, path: &str, body: Bytes) {
+    let request = client.request(method, path).header(CONTENT_TYPE, "application/json");
+    tries(request.body(body).send()).await;
+}
+
+async fn creates(client: &Client, body: Bytes) {
+    sends(client, Method::POST, "/documents", body).await;
+}
+
+fn written(body: &Value) -> Bytes {
+    serde_json::to_vec(body).expect("JSON").into()
 }
 
 async fn fills_the_disk(client: Client) {
+    let filler = text("filler", 15_000);
     for number in 0.. {
-        let content = text(&format!("filler {number}"), 15_000);
-        creates(&client, &json!({"name": "filler", "type": "TXT", "content": content})).await;
+        let content = format!("{number}. {filler}");
+        creates(&client, written(&json!({"name": "filler", "type": "TXT", "content": content}))).await;
     }
 }
 
 async fn queues_without_end(client: Client) {
     for number in 0.. {
         let content = text(&format!("another {number}"), 200);
-        creates(&client, &json!({"name": "another", "type": "TXT", "content": content})).await;
+        creates(&client, written(&json!({"name": "another", "type": "TXT", "content": content}))).await;
     }
 }
 
 async fn filters_by_large_metadata(client: Client) {
     for number in 0..500 {
         let content = format!("Gate {number} opens at nine.");
-        let metadata = metadata("legal");
-        creates(&client, &json!({"name": "gate", "type": "TXT", "content": content, "metadata": metadata}))
-            .await;
+        let gate = json!({"name": "gate", "type": "TXT", "content": content, "metadata": metadata("legal")});
+        creates(&client, written(&gate)).await;
     }
+    let search = written(&json!({"query": "gate", "limit": 50, "filter": {"team": "legal", "7": 7}}));
     loop {
-        let search = json!({"query": "gate", "limit": 50, "filter": {"team": "legal", "7": 7}});
-        tries(client.request(Method::POST, "/search").json(&search).send()).await;
+        sends(&client, Method::POST, "/search", search.clone()).await;
     }
 }
 
 async fn sends_wrong_fields(client: Client) {
     let document = client.create_document(&json!({"name": "one", "type": "TXT", "content": "One."})).await;
     let wrong: Map<String, Value> = (0..100_000).map(|number| (format!("f{number}"), json!(1))).collect();
+    let (path, wrong) = (format!("/documents/{}", id(&document)), written(&wrong.into()));
     loop {
-        let path = format!("/documents/{}", id(&document));
-        tries(client.request(Method::PATCH, &path).json(&wrong).send()).await;
+        sends(&client, Method::PATCH, &path, wrong.clone()).await;
     }
 }
 
 async fn nests_quotes(client: Client) {
+    let splitter = json!({"type": "markdown", "chunk_size": 1000, "chunk_overlap": 0});
     let content = deepening(">", 700_000);
+    let body = written(&json!({"name": "quotes", "type": "TXT", "content": content, "splitter": splitter}));
     loop {
-        let splitter = json!({"type": "markdown", "chunk_size": 1000, "chunk_overlap": 0});
-        creates(&client, &json!({"name": "quotes", "type": "TXT", "content": content, "splitter": splitter}))
-            .await;
+        creates(&client, body.clone()).await;
     }
 }
 

@@ -27,8 +27,11 @@ in_both_modes!(
     a_site_that_wants_no_robots_is_left_alone,
     what_somebody_deleted_stays_away_and_what_cannot_be_had_stays,
     a_dry_run_changes_nothing,
+    links_of_a_page_that_has_not_changed_are_followed_all_or_read_anew,
     a_feed_is_read_by_its_entries,
+    pages_of_a_feed_are_read_anew_when_somebody_says_so,
     a_bucket_is_kept_in_step,
+    a_key_that_cannot_be_read_is_named,
     a_folder_is_kept_in_step_if_the_operator_has_opened_it,
     a_folder_that_is_not_there_is_named_and_read_once_it_is
 );
@@ -206,6 +209,50 @@ async fn pages_are_found_by_links_within_what_the_site_and_its_reader_allow(mode
     assert!(!urls(&client).await.contains(&web.url("/docs/report.pdf?x=1")));
 }
 
+async fn links_of_a_page_that_has_not_changed_are_followed_all_or_read_anew(mode: Mode) {
+    // Together, they are more than what is remembered of a page.
+    const LINKS: usize = 12;
+    const LONG: usize = 1_500;
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let serve = |path: &str, content_type: &'static str, tag: &'static str, body: String| {
+        web.answer_with(path, move |seen| {
+            if seen.header("if-none-match") == Some(tag) {
+                return StatusCode::NOT_MODIFIED.into_response();
+            }
+            ([(header::CONTENT_TYPE, content_type), (header::ETAG, tag)], body.clone()).into_response()
+        })
+    };
+    let paths: Vec<String> = (0..LINKS).map(|at| format!("/page-{at}-{}", "x".repeat(LONG))).collect();
+    for path in &paths {
+        serve(path, "text/html", "\"1\"", html("A page", &[]));
+    }
+    let [.., last] = paths.as_slice() else { panic!("pages") };
+    let links: Vec<&str> = paths.iter().map(String::as_str).chain(["/notes.txt"]).collect();
+    let start = serve("/", "text/html", "\"1\"", html("Start", &links));
+    serve("/notes.txt", "text/plain", "\"1\"", "Notes of few words.".to_owned());
+    let site = source(&client, "site", json!({"url": start, "discover": "crawl"})).await;
+    let all = i64::try_from(LINKS + 2).expect("a few");
+    let first = run(&client, &site).await;
+    assert_eq!(counts(&first), [all, 0, 0, 0, 0], "{:?}", found(&client, &first).await);
+
+    // What the last one of its links leads to is found, although the first page is as it was.
+    serve(last, "text/html", "\"2\"", html("A page", &["/new"]));
+    serve("/new", "text/html", "\"1\"", html("New", &[]));
+    let second = run(&client, &site).await;
+    assert_eq!(
+        (&second["state"], counts(&second)),
+        (&json!("succeeded"), [1, 1, all - 1, 0, 0]),
+        "{:?}",
+        found(&client, &second).await
+    );
+    // Of what leads nowhere, or not far, that is known.
+    let unasked =
+        |path: &str| web.requests(path).iter().filter(|seen| seen.header("if-none-match").is_none()).count();
+    assert_eq!(counts(&run(&client, &site).await), [0, 0, all + 1, 0, 0]);
+    assert_eq!([unasked("/"), unasked("/new"), unasked("/notes.txt"), unasked(last)], [3, 1, 1, 1]);
+}
+
 async fn a_site_that_wants_no_robots_is_left_alone(mode: Mode) {
     let (_service, client) = signed_up(mode).await;
     let web = Web::start().await;
@@ -349,6 +396,45 @@ async fn a_feed_is_read_by_its_entries(mode: Mode) {
     assert!(failed["error"].as_str().expect("why").contains("no feed"), "{failed:#}");
 }
 
+async fn pages_of_a_feed_are_read_anew_when_somebody_says_so(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let names = ["one", "two"];
+    let tell = |name: &str, text: &str| {
+        let page = format!("<title>{name}</title><p>{text}</p>");
+        web.serve(&format!("/{name}"), "text/html", page);
+    };
+    let items = names.map(|name| {
+        tell(name, "The whole story.");
+        let link = web.url(&format!("/{name}"));
+        format!("<item><title>News of {name}</title><link>{link}</link><description>In short.</description></item>")
+    });
+    let feed = format!("<rss version='2.0'><channel><title>News</title>{}</channel></rss>", items.concat());
+    let config = |pages: bool| json!({"url": web.url("/feed.xml"), "fullPages": pages});
+    web.serve("/feed.xml", "application/rss+xml", feed);
+    let source = source(&client, "feed", config(true)).await;
+    assert_eq!(counts(&run(&client, &source).await), [2, 0, 0, 0, 0]);
+    let all = documents(&client).await;
+    let one = all.iter().find(|document| document["name"] == "News of one").expect("it is there");
+
+    // The feed does not say so.
+    tell("one", "The whole story, corrected.");
+    assert_eq!(counts(&run(&client, &source).await), [0, 0, 2, 0, 0]);
+    let full = settled(&client, &start_run(&client, &source, json!({"full": true})).await).await;
+    assert_eq!(counts(&full), [0, 1, 1, 0, 0], "{:?}", found(&client, &full).await);
+    assert!(text_of(&client, one).await.contains("corrected"));
+
+    let path = format!("/sources/{}", id(&source));
+    for (pages, text) in [(false, "In short"), (true, "The whole story")] {
+        data(client.patch(&path, &json!({"config": config(pages)})).await);
+        assert_eq!(counts(&run(&client, &source).await), [0, 2, 0, 0, 0], "{text}");
+        assert!(text_of(&client, one).await.contains(text), "{text}");
+        assert_eq!(counts(&run(&client, &source).await), [0, 0, 2, 0, 0], "{text}");
+    }
+    let full = settled(&client, &start_run(&client, &source, json!({"full": true})).await).await;
+    assert_eq!(counts(&full), [0, 0, 2, 0, 0], "{:?}", found(&client, &full).await);
+}
+
 async fn a_bucket_is_kept_in_step(mode: Mode) {
     let (_service, client) = signed_up(mode).await;
     let store = S3Server::start().await;
@@ -396,6 +482,23 @@ async fn a_bucket_is_kept_in_step(mode: Mode) {
     let refused = run(&client, &source).await;
     assert_eq!(refused["state"], "failed", "{refused:#}");
     assert_eq!(documents(&client).await.len(), 2, "what cannot be seen is not gone");
+}
+
+async fn a_key_that_cannot_be_read_is_named(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let store = Web::start().await;
+    for key in ["docs//plan.txt", "docs/../plan.txt"] {
+        let object = format!(
+            "<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>4</Size></Contents>"
+        );
+        let list = format!("<ListBucketResult>{object}</ListBucketResult>");
+        store.serve("/documents", "application/xml", list);
+        let config = json!({"endpoint": store.url(""), "bucket": "documents", "prefix": "docs"});
+        let failed = run(&client, &source(&client, "s3", config).await).await;
+        assert_eq!(failed["state"], "failed", "{failed:#}");
+        let why = failed["error"].as_str().expect("why");
+        assert!(why.contains(&format!("{key:?}")) && why.contains("prefix"), "{why}");
+    }
 }
 
 async fn a_folder_is_kept_in_step_if_the_operator_has_opened_it(mode: Mode) {

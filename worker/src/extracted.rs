@@ -39,6 +39,8 @@ pub(crate) struct ExtractedText {
     headings_at: Vec<(u64, SectionHeading)>,
     /// Where something begins that has places of its own, such as a sheet: in code points and bytes.
     sections_at: Vec<(u64, usize)>,
+    /// Where sources begin that were appended: no page, row or cue of one goes on in the next.
+    sources_at: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -67,9 +69,11 @@ impl ExtractedText {
         self.length
     }
 
-    /// Whether it is a table, of which every row stands for itself.
-    pub(crate) fn has_rows(&self) -> bool {
-        !self.rows_at.is_empty()
+    /// Whether the source in which an offset lies is a table, of which every row stands for itself.
+    pub(crate) fn has_rows(&self, offset: u64) -> bool {
+        let source = self.source(offset);
+        let first = self.rows_at.get(first_from(&self.rows_at, source));
+        first.is_some_and(|(at, _)| self.source(*at) == source)
     }
 
     /// Appends text whose marks count from its own beginning. A section that it names begins anew: pages and rows may be
@@ -134,6 +138,7 @@ impl ExtractedText {
         let (base, bytes) = (self.length, self.text.len());
         self.mark(base, MarkKind::Heading { level: 1, title: title.to_owned() });
         self.sections_at.push((base, bytes));
+        self.sources_at.push(base);
         let within = other.sections_at.iter().filter(|(at, _)| *at > 0);
         self.sections_at.extend(within.map(|(at, byte)| (base + at, bytes + byte)));
         self.text.push_str(&other.text);
@@ -159,16 +164,18 @@ impl ExtractedText {
     /// The place of a passage, from its range in code points.
     pub(crate) fn place(&self, range: Range<u64>) -> SourceSpan {
         let last = range.end.saturating_sub(1).max(range.start);
-        let times = self.times_at.get(begun(&self.times_at, range.start)..=begun(&self.times_at, last));
-        let times = times.filter(|_| at(&self.times_at, last).is_some()).unwrap_or_default();
+        let first = begun(&self.times_at, range.start);
+        let first = first.max(first_from(&self.times_at, self.source(range.start)));
+        let times = self.times_at.get(first..=begun(&self.times_at, last));
+        let times = times.filter(|_| self.at(&self.times_at, last).is_some()).unwrap_or_default();
         let earliest = times.iter().map(|(_, (start, _))| *start).reduce(f64::min);
         let latest = times.iter().map(|(_, (_, end))| *end).reduce(f64::max);
         let heading = self.heading(range.start);
         SourceSpan {
-            page: at(&self.pages_at, range.start).or_else(|| at(&self.pages_at, last)).copied(),
-            page_end: at(&self.pages_at, last).copied(),
-            row: at(&self.rows_at, range.start).or_else(|| at(&self.rows_at, last)).copied(),
-            row_end: at(&self.rows_at, last).copied(),
+            page: self.at(&self.pages_at, range.start).or_else(|| self.at(&self.pages_at, last)).copied(),
+            page_end: self.at(&self.pages_at, last).copied(),
+            row: self.at(&self.rows_at, range.start).or_else(|| self.at(&self.rows_at, last)).copied(),
+            row_end: self.at(&self.rows_at, last).copied(),
             start: earliest,
             end: latest,
             heading: (!heading.is_empty()).then_some(heading),
@@ -182,6 +189,19 @@ impl ExtractedText {
         let before_end = self.headings_at.partition_point(|(start, _)| *start < range.end);
         let last = before_end.checked_sub(1).and_then(|at| self.headings_at.get(at))?.0;
         range.contains(&last).then_some(last)
+    }
+
+    /// Where the source begins in which an offset lies.
+    fn source(&self, offset: u64) -> u64 {
+        let after = self.sources_at.partition_point(|start| *start <= offset);
+        after.checked_sub(1).and_then(|number| self.sources_at.get(number)).copied().unwrap_or(0)
+    }
+
+    /// The mark that holds at an offset, which is of the same source.
+    fn at<'a, T>(&self, marks: &'a [(u64, T)], offset: u64) -> Option<&'a T> {
+        let after = marks.partition_point(|(start, _)| *start <= offset);
+        let (start, what) = after.checked_sub(1).and_then(|number| marks.get(number))?;
+        (*start >= self.source(offset)).then_some(what)
     }
 
     /// The headings that a place stands under, outermost first.
@@ -211,10 +231,9 @@ fn begun<T>(marks: &[(u64, T)], offset: u64) -> usize {
     marks.partition_point(|(start, _)| *start <= offset).saturating_sub(1)
 }
 
-/// The mark that holds at an offset.
-fn at<T>(marks: &[(u64, T)], offset: u64) -> Option<&T> {
-    let after = marks.partition_point(|(start, _)| *start <= offset);
-    after.checked_sub(1).and_then(|number| marks.get(number)).map(|(_, what)| what)
+/// The number of the first mark that is not before an offset.
+fn first_from<T>(marks: &[(u64, T)], offset: u64) -> usize {
+    marks.partition_point(|(start, _)| *start < offset)
 }
 
 #[cfg(test)]
@@ -291,5 +310,32 @@ mod tests {
         let sections: Vec<_> =
             whole.sections().into_iter().map(|(range, at)| (&whole.text()[range], at)).collect();
         assert_eq!(sections, [("ä ", 0), ("one\n\n", 2), ("two", 7)]);
+    }
+
+    #[test]
+    fn no_page_row_or_cue_of_one_source_is_told_of_the_next() {
+        let source = |text: &str, what| {
+            let mut source = ExtractedText::default();
+            // It begins with words that stand before its first mark.
+            source.push(text, [mark(2, what)]);
+            source
+        };
+        let mut whole = ExtractedText::default();
+        whole.append("Report", source("a report", MarkKind::Page(7)));
+        whole.append("Table", source("a table", MarkKind::Row(3)));
+        whole.append("News", ExtractedText::plain("the news".to_owned()));
+        whole.append("Talk", source("a talk", MarkKind::Time { start: 1.0, end: 2.5 }));
+        whole.append("Notes", ExtractedText::plain("some notes".to_owned()));
+        let place = |text: &str| {
+            let start = whole.text().find(text).unwrap() as u64;
+            let place = whole.place(start..start + text.len() as u64);
+            ((place.page, place.page_end), (place.row, place.row_end), (place.start, place.end))
+        };
+        let nothing = ((None, None), (None, None), (None, None));
+        assert_eq!(place("a report"), ((Some(7), Some(7)), nothing.1, nothing.2));
+        assert_eq!(place("a table"), (nothing.0, (Some(3), Some(3)), nothing.2));
+        assert_eq!(place("the news"), nothing);
+        assert_eq!(place("a talk"), (nothing.0, nothing.1, (Some(1.0), Some(2.5))));
+        assert_eq!(place("some notes"), nothing);
     }
 }

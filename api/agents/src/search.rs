@@ -52,6 +52,7 @@ use lectern_shared::{
         language::Language,
         search::SearchMode,
     },
+    secrets::sha256,
 };
 
 /// Candidates of each kind that are fused, at least. Measured: anything between 50 and 200 is within the noise.
@@ -182,8 +183,8 @@ impl FoundPassages {
     }
 }
 
-/// The vectors of questions, by embedding space.
-type QuestionCache = LruCache<(Uuid, String), Vec<f32>>;
+/// The vectors of questions, by embedding space and the SHA-256 of the question, which may be long.
+type QuestionCache = LruCache<(Uuid, [u8; 32]), Vec<f32>>;
 
 /// Search over whatever index and models are in use. Cheap to clone.
 #[derive(Clone)]
@@ -310,12 +311,13 @@ impl SearchEngine {
             return Ok(all);
         }
         let language = if known_only { Some(self.language(request, summary).await?) } else { None };
+        let question = sha256(request.query.as_bytes());
         for space in &summary.spaces {
             let Some(embedder) = self.models.of_space(&self.db, *space).await else { continue };
             if language.is_some_and(|language| !embedder.knows(language)) {
                 continue;
             }
-            let key = (*space, request.query.clone());
+            let key = (*space, question);
             let known = self.questions.lock().get(&key).cloned();
             let vector = match known {
                 Some(vector) => vector,

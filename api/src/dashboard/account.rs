@@ -5,11 +5,16 @@ use std::net::SocketAddr;
 use askama::Template;
 use axum::{
     extract::{ConnectInfo, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
 };
-use lectern_derive::handler;
+use lectern_derive::{RequestBody, handler};
 use lectern_runtime::Runtime;
-use lectern_shared::config::PasswordPolicy;
+use lectern_shared::{
+    config::PasswordPolicy,
+    ids::{UserId, WorkspaceId},
+};
+use secrecy::SecretString;
+use utoipa::ToSchema;
 
 use super::{
     PagePolicy,
@@ -18,9 +23,10 @@ use super::{
     sign_in::CookieJar,
 };
 use crate::{
+    auth::headers::presented_credentials,
     response::ApiResult,
     services::{
-        accounts::{AccountChange, AccountService},
+        accounts::{AccountChange, AccountService, RemovalProof},
         sign_in::SignInService,
     },
 };
@@ -29,18 +35,35 @@ use crate::{
 #[template(path = "account.html")]
 struct AccountPage {
     frame: Frame,
-    /// The account may have one.
+    user: UserId,
+    /// The workspace is the account's own.
+    is_personal: bool,
+    /// The account may use one.
     passwords: bool,
+    has_password: bool,
 }
 
 /// Shows it.
-pub(super) async fn show(State(runtime): State<Runtime>, visitor: Visitor) -> ApiResult {
+#[handler]
+pub(super) async fn show(
+    State(runtime): State<Runtime>,
+    State(accounts): State<AccountService>,
+    visitor: Visitor,
+) -> ApiResult {
     let passwords = match runtime.settings.passwords {
         PasswordPolicy::On => true,
         PasswordPolicy::Admins => visitor.frame.is_admin,
         PasswordPolicy::Off => false,
     };
-    html(&PagePolicy::Own, StatusCode::OK, &AccountPage { frame: visitor.frame, passwords })
+    let user = visitor.caller.user.id;
+    let page = AccountPage {
+        user,
+        is_personal: visitor.frame.workspace_id == WorkspaceId::from(user),
+        passwords,
+        has_password: accounts.has_password(&visitor.actor()).await?,
+        frame: visitor.frame,
+    };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// Changes its name or its password.
@@ -63,4 +86,27 @@ pub(super) async fn sign_out_everywhere(
 ) -> ApiResult {
     sign_ins.sign_out(&visitor.actor()).await?;
     Ok(visitor.go_with("sign-in?said=signed-out", jar.sign_out()?))
+}
+
+/// The proof that one may delete an account, as its page sends it.
+#[derive(RequestBody, ToSchema)]
+pub(super) struct AccountRemovalForm {
+    /// The account's password, if it has one.
+    #[schema(value_type = Option<String>, max_length = 10_000)]
+    password: Option<SecretString>,
+}
+
+/// Deletes it.
+#[handler]
+pub(super) async fn delete(
+    State(accounts): State<AccountService>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    jar: CookieJar,
+    headers: HeaderMap,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<AccountRemovalForm>,
+) -> ApiResult {
+    let credential = presented_credentials(&headers).next();
+    let proof = RemovalProof { password: body.password, credential };
+    accounts.delete(&visitor.actor(), proof, peer.ip()).await?;
+    Ok(visitor.go_with("sign-in?said=account-deleted", jar.sign_out()?))
 }

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{FromRef, FromRequest, FromRequestParts, Request},
-    http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use lectern_shared::{
@@ -256,6 +256,18 @@ fn here(uri: &Uri) -> String {
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
+/// The page from the root that somebody goes on to who sent something to a path, which may show nothing itself: the list that it is
+/// about, where there is one.
+fn list_of(path: &str) -> String {
+    let mut folders = path.trim_start_matches('/').split('/');
+    match folders.next().unwrap_or_default() {
+        "feedback" | "workspace" | "workspaces" => String::new(),
+        // A published page, whose name comes second.
+        "ask" => format!("ask/{}", folders.next().unwrap_or_default()),
+        first => first.to_owned(),
+    }
+}
+
 /// What becomes of a person whom the service does not know, or not in the workspace that they chose once.
 async fn turned_away(error: ApiError, parts: &mut Parts, state: &AppState) -> Response {
     let root = root_of(parts.uri.path());
@@ -264,8 +276,13 @@ async fn turned_away(error: ApiError, parts: &mut Parts, state: &AppState) -> Re
     };
     let (location, cookies) = match error.kind {
         ApiErrorKind::Unauthenticated => {
-            let next: String = url::form_urlencoded::byte_serialize(here(&parts.uri).as_bytes()).collect();
-            (format!("{root}sign-in?next={next}"), Vec::new())
+            let (next, said) = match parts.method {
+                Method::GET | Method::HEAD => (here(&parts.uri), ""),
+                // What was sent is gone by the time that somebody is known again.
+                _ => (list_of(parts.uri.path()), "&said=undone"),
+            };
+            let next: String = url::form_urlencoded::byte_serialize(next.as_bytes()).collect();
+            (format!("{root}sign-in?next={next}{said}"), Vec::new())
         }
         ApiErrorKind::NotFound => (root, cookies.choose(None).into_iter().collect()),
         _ => return error.into_response(),
@@ -412,5 +429,19 @@ mod tests {
         }
         let uri: Uri = "/documents?said=saved&name=a%26b".parse().unwrap();
         assert_eq!(here(&uri), "documents?name=a%26b");
+    }
+
+    #[test]
+    fn whoever_sent_something_goes_on_to_a_page() {
+        for (path, list) in [
+            ("/documents", "documents"),
+            ("/documents/1/delete", "documents"),
+            ("/workspace", ""),
+            ("/feedback/1", ""),
+            ("/ask/help/feedback/1", "ask/help"),
+            ("/", ""),
+        ] {
+            assert_eq!(list_of(path), list, "{path}");
+        }
     }
 }

@@ -171,11 +171,11 @@ fn marker(text: &str) -> Option<(usize, usize)> {
     Some((number.parse().ok()?, digits + 2))
 }
 
-/// The beginning of a link: to the web, or to nowhere.
+/// The beginning of a link: to the web, or to nowhere. It opens a tab of its own, as a conversation is not left for it.
 fn link(url: &str) -> String {
     let is_web = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
     if is_web {
-        format!("<a href=\"{}\" rel=\"noopener noreferrer nofollow\">", escaped(url))
+        format!("<a href=\"{}\" target=\"_blank\" rel=\"noopener noreferrer nofollow\">", escaped(url))
     } else {
         "<a>".to_owned()
     }
@@ -225,6 +225,14 @@ mod tests {
         assert_eq!(shown("[1][1]"), "<p><a class=\"cite\">1</a><a class=\"cite\">1</a></p>\n");
         assert!(shown("- a\n- b [1]").contains("<li>b <a class=\"cite\">1</a></li>"));
         assert!(shown("```\n[1]\n```").contains("[1]"));
+    }
+
+    #[test]
+    fn a_link_does_not_leave_the_conversation() {
+        assert_eq!(
+            shown("[x](https://a.example/?b&c)"),
+            "<p><a href=\"https://a.example/?b&amp;c\" target=\"_blank\" rel=\"noopener noreferrer nofollow\">x</a></p>\n"
+        );
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
 use lectern_derive::handler;
+use lectern_runtime::Runtime;
 use lectern_shared::{
+    config::SignUp,
     ids::{InvitationId, UserId},
     model::workspace::{Invitation, JoinedWorkspace, Member},
 };
@@ -23,6 +25,7 @@ use crate::{
     public_address::PublicAddress,
     response::ApiResult,
     services::{
+        accounts::{AccountService, SignUpOffer},
         actor::Permission,
         creation::CreationOutcome,
         workspaces::{
@@ -46,6 +49,8 @@ struct MembersPage {
     roles: [(&'static str, &'static str); 4],
     /// A new invitation's link, which is shown once.
     link: Option<String>,
+    /// Whoever is invited has to be given an account.
+    needs_account: bool,
 }
 
 #[derive(Template)]
@@ -60,9 +65,19 @@ pub(super) async fn show(
     State(workspaces): State<WorkspaceService>,
     State(members): State<MemberService>,
     State(invitations): State<InvitationService>,
+    State(accounts): State<AccountService>,
+    State(runtime): State<Runtime>,
     visitor: Visitor,
 ) -> ApiResult {
-    page(&workspaces, &members, &invitations, visitor, None).await
+    let needs_account = needs_account(&accounts, &runtime).await?;
+    page(&workspaces, &members, &invitations, visitor, None, needs_account).await
+}
+
+/// Whether whoever is invited has to be given an account: they cannot make one, and the provider of OpenID Connect makes them none.
+async fn needs_account(accounts: &AccountService, runtime: &Runtime) -> ApiResult<bool> {
+    let settings = &runtime.settings;
+    let is_made_by_provider = settings.oidc.is_some() && settings.sign_up == SignUp::Open;
+    Ok(!is_made_by_provider && accounts.sign_up_offer().await? == SignUpOffer::Nobody)
 }
 
 async fn page(
@@ -71,6 +86,7 @@ async fn page(
     invitations: &InvitationService,
     visitor: Visitor,
     link: Option<String>,
+    needs_account: bool,
 ) -> ApiResult {
     let actor = visitor.actor();
     actor.may(Permission::ManageWorkspace)?;
@@ -84,6 +100,7 @@ async fn page(
         invitations,
         roles: ROLES,
         link,
+        needs_account,
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
@@ -95,6 +112,8 @@ pub(super) async fn invite(
     State(workspaces): State<WorkspaceService>,
     State(members): State<MemberService>,
     State(invitations): State<InvitationService>,
+    State(accounts): State<AccountService>,
+    State(runtime): State<Runtime>,
     address: PublicAddress,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewInvitation>,
 ) -> ApiResult {
@@ -103,7 +122,8 @@ pub(super) async fn invite(
     let made = invitations.create(&actor, visitor.frame.workspace_id, body, once, token_of).await?;
     let (CreationOutcome::Now(token) | CreationOutcome::Before(token)) = made;
     let link = address.link(&format!("/#/invitations/{}", String::from_utf8_lossy(&token)));
-    page(&workspaces, &members, &invitations, visitor, Some(link)).await
+    let needs_account = needs_account(&accounts, &runtime).await?;
+    page(&workspaces, &members, &invitations, visitor, Some(link), needs_account).await
 }
 
 /// Withdraws an invitation.
@@ -125,17 +145,23 @@ pub(super) async fn change(
     SubmittedForm { visitor, body, .. }: SubmittedForm<MemberChange>,
 ) -> ApiResult {
     members.change(&visitor.actor(), visitor.frame.workspace_id, user, body).await?;
-    Ok(visitor.go("members?said=saved"))
+    // Whoever gave a role up themselves may not see the members any more.
+    let is_own = user == visitor.caller.user.id;
+    Ok(visitor.go(if is_own { "?said=saved" } else { "members?said=saved" }))
 }
 
-/// Removes a member.
+/// Removes a member, who may be the visitor.
 #[handler]
 pub(super) async fn remove(
     State(members): State<MemberService>,
+    jar: CookieJar,
     visitor: Visitor,
     PathId(user): PathId<UserId>,
 ) -> ApiResult {
     members.remove(&visitor.actor(), visitor.frame.workspace_id, user).await?;
+    if user == visitor.caller.user.id {
+        return Ok(visitor.go_with("?said=left", [jar.choose_own()?]));
+    }
     Ok(visitor.go("members?said=removed"))
 }
 

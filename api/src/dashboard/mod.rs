@@ -161,6 +161,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/members/invitations/{id}/withdraw", post(members::withdraw))
         .route("/account", get(account::show).post(account::change))
         .route("/account/sign-out-everywhere", post(account::sign_out_everywhere))
+        .route("/account/delete", post(account::delete))
         .merge(documents::router())
         .route("/collections", get(collections::list).post(collections::create))
         .route("/collections/{id}", get(collections::show).post(collections::change))
@@ -293,12 +294,13 @@ mod tests {
     #[test]
     fn every_form_that_changes_something_names_the_workspace_of_its_page() {
         // Those of an account, of nobody yet, and of which workspace it is; and those whose addresses no template writes.
-        const OTHERS: [&str; 11] = [
+        const OTHERS: [&str; 12] = [
             "workspace",
             "workspaces",
             "invitations",
             "account",
             "account/sign-out-everywhere",
+            "account/delete",
             "sign-out",
             "sign-in",
             "sign-in/code",

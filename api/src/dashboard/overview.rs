@@ -16,6 +16,7 @@ use lectern_shared::{
 };
 use serde_json::Value;
 use std::{collections::HashMap, time::Duration};
+use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
 use super::{
@@ -102,6 +103,8 @@ struct JobsPage {
     states: Vec<&'static str>,
     state: String,
     rows: Vec<JobRow>,
+    /// The query of the next page.
+    next: Option<String>,
 }
 
 struct JobRow {
@@ -252,14 +255,20 @@ pub(super) async fn jobs(
 ) -> ApiResult {
     let state = parameter(&uri, "state").unwrap_or_default();
     let filter = JobFilter { standing: state.parse().ok(), ..JobFilter::default() };
-    let found = jobs.list(filter, None, ROWS).await?;
+    let after = parameter(&uri, "after").and_then(|after| after.parse().ok());
+    let found = jobs.list(filter, after, ROWS).await?;
     let at = found.at;
+    let next = found.next.map(|next| {
+        let pairs = [("state", state.clone()), ("after", next.to_string())];
+        Serializer::new(String::new()).extend_pairs(pairs).finish()
+    });
     let report = Box::pin(health::check(&runtime)).await;
     let page = JobsPage {
         parts: parts(&report.parts),
         states: JobPhase::ALL.iter().map(|phase| phase.as_str()).collect(),
         state,
         rows: found.jobs.into_iter().map(|job| job_row(job, at)).collect(),
+        next,
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

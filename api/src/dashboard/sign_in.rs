@@ -45,7 +45,8 @@ struct SignInPage<'a> {
     /// What the button of the provider of OpenID Connect says.
     provider: Option<&'a str>,
     sign_up: bool,
-    signed_out: bool,
+    /// What was done just now, or was not.
+    said: Option<&'static str>,
 }
 
 #[derive(Template)]
@@ -70,9 +71,19 @@ pub(super) async fn show(
         passwords: settings.passwords != PasswordPolicy::Off,
         provider: settings.oidc.as_ref().map(|oidc| oidc.name.as_str()),
         sign_up: accounts.sign_up_offer().await? != SignUpOffer::Nobody,
-        signed_out: parameter(&uri, "said").is_some(),
+        said: parameter(&uri, "said").and_then(|said| notice(&said)),
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// What is said above the form about what led here, by the word in the address: the text is never the address's own.
+fn notice(said: &str) -> Option<&'static str> {
+    Some(match said {
+        "signed-out" => "You are signed out.",
+        "undone" => "Your sign-in had ended, so nothing was done. Sign in, and do it again.",
+        "account-deleted" => "Your account is deleted, with all that was yours alone.",
+        _ => return None,
+    })
 }
 
 /// The page for making an account.
@@ -115,6 +126,11 @@ impl CookieJar {
     /// Takes everything away again.
     pub(super) fn sign_out(&self) -> ApiResult<[HeaderValue; 2]> {
         self.names.sign_out()
+    }
+
+    /// Has the pages be about the account's own workspace.
+    pub(super) fn choose_own(&self) -> ApiResult<HeaderValue> {
+        self.names.choose(None)
     }
 
     /// Keeps which workspace the pages are about.

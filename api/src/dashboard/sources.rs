@@ -328,8 +328,19 @@ fn empty(kind: SyncSourceType) -> SyncConfig {
     }
 }
 
-async fn choices(collections: &CollectionService, actor: &Actor) -> ApiResult<Vec<(CollectionId, String)>> {
-    let found = collections.list(actor, Uuid::max(), COLLECTIONS).await?;
+/// The collections to choose from, and the one that is chosen.
+async fn choices(
+    collections: &CollectionService,
+    actor: &Actor,
+    chosen: Option<CollectionId>,
+) -> ApiResult<Vec<(CollectionId, String)>> {
+    let mut found = collections.list(actor, Uuid::max(), COLLECTIONS).await?;
+    // Older than those that are listed: without it the form would take it away.
+    if let Some(chosen) = chosen
+        && found.iter().all(|collection| collection.id != chosen)
+    {
+        found.push(collections.find(actor, chosen).await?);
+    }
     Ok(found.into_iter().map(|collection| (collection.id, collection.name)).collect())
 }
 
@@ -362,7 +373,7 @@ async fn list(State(sources): State<SourceService>, visitor: Visitor) -> ApiResu
 async fn new(State(collections): State<CollectionService>, visitor: Visitor, uri: Uri) -> ApiResult {
     let wanted = parameter(&uri, "type").and_then(|kind| kind.parse().ok()).unwrap_or(SyncSourceType::Site);
     let label = KINDS.iter().find(|(kind, _)| *kind == wanted).map_or("", |(_, label)| label);
-    let collections = choices(&collections, &visitor.actor()).await?;
+    let collections = choices(&collections, &visitor.actor(), None).await?;
     let page = NewSourcePage { frame: visitor.frame, label, fields: SourceFields::new(wanted, collections) };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
@@ -395,6 +406,7 @@ async fn show(
     let has_more = runs.len() > RUNS as usize;
     runs.truncate(RUNS as usize);
     let last = last_run.as_ref();
+    let choices = choices(&collections, &actor, source.collection_id).await?;
     let page = SourcePage {
         id,
         name: source.name.clone(),
@@ -405,7 +417,7 @@ async fn show(
         is_busy: last.is_some_and(|run| RunRow::from(run).is_busy),
         more: runs.last().map(|last| last.id).filter(|_| has_more),
         runs: runs.iter().map(RunRow::from).collect(),
-        fields: SourceFields::of(source, choices(&collections, &actor).await?),
+        fields: SourceFields::of(source, choices),
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

@@ -17,9 +17,10 @@ use crate::{
     extract::PathId,
     response::ApiResult,
     services::{
+        actor::Actor,
         asking::AskService,
         creation::CreationOutcome,
-        tokens::{NewApiToken, RevealedToken, TokenService},
+        tokens::{NewApiToken, RevealedToken, TokenService, may_delete},
     },
 };
 
@@ -46,10 +47,13 @@ struct TokenRow {
     expires_at: Option<Timestamp>,
     maker: String,
     used_at: Option<Timestamp>,
+    can_delete: bool,
 }
 
-impl From<RevealedToken> for TokenRow {
-    fn from(RevealedToken { token, maker, .. }: RevealedToken) -> Self {
+impl TokenRow {
+    /// As somebody sees it.
+    fn of(RevealedToken { token, maker, .. }: RevealedToken, actor: &Actor) -> Self {
+        let can_delete = may_delete(actor, &token).is_ok();
         let limits = [
             token.agent_id.map(|_| "asks one agent only".to_owned()),
             // A published page's own has none, and is in nobody's hands.
@@ -67,6 +71,7 @@ impl From<RevealedToken> for TokenRow {
             expires_at: token.expires_at,
             maker: maker.name,
             used_at: token.last_used_at,
+            can_delete,
         }
     }
 }
@@ -82,7 +87,7 @@ async fn page(
     let given =
         ROLES.into_iter().filter(|(role, _)| role.parse().is_ok_and(|role| actor.may_grant(role).is_ok()));
     let page = TokensPage {
-        rows: rows.into_iter().map(TokenRow::from).collect(),
+        rows: rows.into_iter().map(|row| TokenRow::of(row, &actor)).collect(),
         roles: given.collect(),
         agents: asking
             .all_askable(&actor, |agent| (agent.agent().id.to_string(), agent.agent().name.clone()))

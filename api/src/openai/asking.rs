@@ -6,6 +6,7 @@ use lectern_shared::{ids::TraceId, model::run::TerminationReason};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::{error::unknown_model, messages::Conversation};
 use crate::{
@@ -29,6 +30,13 @@ pub(super) struct RunReference {
 /// The id of an answer, which is its trace's.
 pub(super) fn answer_id(prefix: &str, trace: TraceId) -> String {
     format!("{prefix}{}", trace.as_uuid().simple())
+}
+
+/// The trace of which an answer has this id.
+pub(super) fn trace_of(prefix: &str, id: &str) -> Option<TraceId> {
+    let trace = TraceId::from(Uuid::try_parse(id.strip_prefix(prefix)?).ok()?);
+    // The other spellings that `Uuid` reads were never given out.
+    (answer_id(prefix, trace) == id).then_some(trace)
 }
 
 /// The agent that a model's name means.
@@ -56,7 +64,7 @@ pub(super) async fn ask_model(
     max_tokens: Option<u32>,
 ) -> Result<RunHandle, ApiError> {
     let asked = find_model(asking, actor, model).await?;
-    let Conversation { question, history, instructions } = conversation;
+    let Conversation { question, history, instructions, references: _ } = conversation;
     let question =
         AgentQuestion { text: question, history, instructions, max_tokens, ..AgentQuestion::default() };
     asking.ask(actor, asked, question).await

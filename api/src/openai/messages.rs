@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use lectern_shared::ids::TraceId;
 use serde_json::{Map, Value};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -24,6 +25,21 @@ pub(super) struct Conversation {
     pub(super) history: Vec<(String, String)>,
     /// What the client says of how to answer.
     pub(super) instructions: Option<String>,
+    /// Answers that the history lacks: they have to be looked up before an agent is asked.
+    pub(super) references: Vec<AnswerReference>,
+}
+
+/// An earlier answer that a client refers to instead of sending it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct AnswerReference {
+    /// The field of the request that does.
+    pub(super) path: String,
+    /// The trace of the run that gave it.
+    pub(super) trace: TraceId,
+    /// Where it belongs: the turn of the history.
+    pub(super) turn: usize,
+    /// And the place in that turn's answer, in bytes.
+    pub(super) at: usize,
 }
 
 /// What is read of a message's content.
@@ -59,6 +75,7 @@ pub(super) struct ConversationBuilder {
     history: Vec<(String, String)>,
     /// What the user has said since the last answer.
     asked: Vec<String>,
+    references: Vec<AnswerReference>,
 }
 
 impl ConversationBuilder {
@@ -96,10 +113,22 @@ impl ConversationBuilder {
         }
     }
 
-    fn answer(&mut self, text: String) {
-        if text.trim().is_empty() {
-            return;
+    /// Adds an answer of which only the trace is known. The field `path` says so.
+    pub(super) fn refer(&mut self, path: String, trace: TraceId) {
+        self.go_on(String::new());
+        if let Some((turn, (_, answer))) = self.history.iter().enumerate().next_back() {
+            self.references.push(AnswerReference { path, trace, turn, at: answer.len() });
         }
+    }
+
+    fn answer(&mut self, text: String) {
+        if !text.trim().is_empty() {
+            self.go_on(text);
+        }
+    }
+
+    /// Adds to the last answer, or begins one when something was asked since.
+    fn go_on(&mut self, text: String) {
         let asked = join(std::mem::take(&mut self.asked));
         match self.history.last_mut() {
             // Said in two messages without a question between.
@@ -129,7 +158,7 @@ impl ConversationBuilder {
             fields.refuse(name, message);
             return None;
         }
-        Some(Conversation { question, history: self.history, instructions })
+        Some(Conversation { question, history: self.history, instructions, references: self.references })
     }
 }
 
@@ -235,6 +264,28 @@ mod tests {
         let read = read.unwrap();
         assert_eq!(read.history, [(String::new(), "Hello.\n\nI cannot.".to_owned())]);
         assert_eq!((read.question.as_str(), read.instructions), ("Why?", None));
+    }
+
+    #[test]
+    fn an_answer_that_is_referred_to_has_its_place_among_those_that_are_told() {
+        let mut builder = ConversationBuilder::default();
+        let traces = [(); 3].map(|()| TraceId::generate());
+        builder.ask("Who?".to_owned());
+        builder.answer("She.".to_owned());
+        builder.refer("input.2.id".to_owned(), traces[0]);
+        builder.refer("input.3.id".to_owned(), traces[1]);
+        builder.ask("Why?".to_owned());
+        builder.refer("input.5.id".to_owned(), traces[2]);
+        builder.ask("When?".to_owned());
+        let read = read(&json!({}), |fields| builder.finish(fields, "input").unwrap_or_default()).unwrap();
+        assert_eq!(read.question, "When?");
+        assert_eq!(
+            read.history,
+            [("Who?".to_owned(), "She.\n\n\n\n".to_owned()), ("Why?".to_owned(), String::new())]
+        );
+        let places: Vec<_> =
+            read.references.iter().map(|found| (found.trace, found.turn, found.at)).collect();
+        assert_eq!(places, [(traces[0], 0, 6), (traces[1], 0, 8), (traces[2], 1, 0)]);
     }
 
     #[test]

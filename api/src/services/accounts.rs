@@ -2,13 +2,13 @@
 
 mod shell;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use lectern_db::{self as db, Db, DbError, Tx, singletons};
 use lectern_derive::RequestBody;
 use lectern_jobs::JobQueue;
 use lectern_shared::{
-    clock::Clock,
+    clock::{Clock, Timestamp},
     config::SignUp,
     ids::{UserId, WorkspaceId},
     model::{
@@ -36,6 +36,8 @@ pub use shell::AccountError;
 const FIRST: &str = "first-account";
 /// Longest text that is looked at as a new password, in characters.
 const LOOKED_AT: usize = 10_000;
+/// How old a sign-in may be that stands for the password of an account that has none.
+const FRESH: Duration = Duration::from_mins(10);
 
 /// A new account.
 #[derive(RequestBody, ToSchema)]
@@ -79,6 +81,14 @@ pub(crate) struct AccountRemoval {
     /// The account's password.
     #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
     pub(crate) password: SecretString,
+}
+
+/// What proves that it is its owner who deletes an account.
+pub(crate) struct RemovalProof<'a> {
+    /// Its password.
+    pub(crate) password: Option<SecretString>,
+    /// The credential in hand. Where the account has no password, a sign-in of a moment ago is enough.
+    pub(crate) credential: Option<&'a str>,
 }
 
 fn email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
@@ -217,15 +227,35 @@ impl AccountService {
         Ok(user)
     }
 
+    /// Whether the account has a password. One that was made for somebody from the provider of OpenID Connect has none.
+    pub(crate) async fn has_password(&self, actor: &Actor) -> Result<bool, ApiError> {
+        let found = db::accounts::find_credentials(&self.db, actor.account()?).await?;
+        Ok(found.ok_or_else(unknown)?.password_hash != NO_PASSWORD)
+    }
+
     /// Deletes an account and everything that belongs to it.
+    ///
+    /// # Errors
+    /// 403 when the account has no password and the credential is no sign-in of a moment ago.
     pub(crate) async fn delete(
         &self,
         actor: &Actor,
-        removal: AccountRemoval,
+        proof: RemovalProof<'_>,
         address: IpAddr,
     ) -> Result<(), ApiError> {
         let (user, now) = (actor.account()?, self.jobs.now());
-        self.sign_ins.check_password(actor, removal.password, "password", address).await?;
+        if self.has_password(actor).await? {
+            let missing = || ApiError::invalid_field("password", "is required");
+            let password = proof.password.ok_or_else(missing)?;
+            self.sign_ins.check_password(actor, password, "password", address).await?;
+        } else {
+            let sign_in = proof.credential.and_then(|credential| self.sign_ins.claims(credential));
+            let now = self.clock.now();
+            let is_proof = sign_in.is_some_and(|claims| claims.sub == user && is_fresh(claims.iat, now));
+            if !is_proof {
+                return Err(sign_in_again());
+            }
+        }
         let mut tx = self.db.begin_essential().await?;
         let (left, stay) = self.leave_workspaces(&mut tx, user).await?;
         for workspace in &left {
@@ -363,6 +393,16 @@ fn closed() -> ApiError {
     ApiError::forbidden("This service takes no sign-ups. Ask its operator for an account.")
 }
 
+/// Whether a sign-in of that second is of a moment ago.
+fn is_fresh(signed_in_at: i64, now: Timestamp) -> bool {
+    signed_in_at >= now.minus(FRESH).as_secs()
+}
+
+fn sign_in_again() -> ApiError {
+    let message = "Sign in again with the provider, and delete the account within ten minutes.";
+    ApiError::new(ApiErrorKind::Forbidden, "sign_in_again", message)
+}
+
 fn unknown() -> ApiError {
     ApiError::not_found("account")
 }
@@ -398,6 +438,13 @@ mod tests {
     fn wrong(body: &Value) -> Vec<String> {
         let Err(error) = validate::<AccountChange>(body) else { return Vec::new() };
         error.fields.into_iter().map(|field| field.path).collect()
+    }
+
+    #[test]
+    fn a_sign_in_stands_for_a_password_for_ten_minutes() {
+        let signed_in = Timestamp::from_micros(1_800_000_000_000_000);
+        let after = |minutes| is_fresh(signed_in.as_secs(), signed_in.plus(Duration::from_mins(minutes)));
+        assert_eq!([0, 10, 11].map(after), [true, true, false]);
     }
 
     #[test]

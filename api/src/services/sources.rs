@@ -47,6 +47,8 @@ const MOST_EVERY: Duration = Duration::from_hours(24 * 365);
 const EVERY_TEXT: usize = 100;
 /// How many documents may be deleted in one run, in per cent, when nothing else is said.
 const DELETE_LIMIT: usize = 20;
+/// Why a run is stopped that asked whether what is gone is to be deleted.
+const CHANGED: &str = "The source was changed meanwhile.";
 
 /// A new source.
 #[derive(RequestBody, ToSchema)]
@@ -255,7 +257,8 @@ impl SourceService {
         Ok(SourceDetails { source, last_run: runs.into_iter().next() })
     }
 
-    /// Changes a source, which is as it is returned afterwards.
+    /// Changes a source, which is as it is returned afterwards. With another configuration, its run ends that asks whether so much is to be
+    /// deleted, or was told to.
     ///
     /// # Errors
     /// When what is said of it cannot be, or a secret that is kept would be sent to another place.
@@ -266,6 +269,7 @@ impl SourceService {
         change: SourceChange,
     ) -> Result<SourceDetails, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
+        let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
         let mut source = db::sync::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
@@ -280,12 +284,12 @@ impl SourceService {
             if source.config.0 != given.config {
                 source.config = Json(given.config);
                 (source.etag, source.last_modified) = (None, None);
+                runs::cancel_deletion(&mut tx, owner.workspace_id, id, CHANGED, now).await?;
             }
         }
         if let Some(collection) = change.collection_id {
             source.collection_id = self.collection(&mut tx, actor, collection).await?;
         }
-        let now = self.clock.now();
         if let Some(every) = change.every {
             let every = every.map(seconds);
             if source.every_seconds != every {

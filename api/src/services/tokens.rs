@@ -133,6 +133,17 @@ fn unknown() -> ApiError {
     ApiError::not_found("API token")
 }
 
+/// Whether somebody may delete an API token: each of their own, when they are signed in; others that may do no more than they.
+///
+/// # Errors
+/// 403, which names the role that is needed.
+pub(crate) fn may_delete(actor: &Actor, token: &ApiToken) -> Result<(), ApiError> {
+    if token.owner.creator() == actor.user && actor.token().is_none() {
+        return Ok(());
+    }
+    actor.may_grant(token.role.unwrap_or(Role::Owner))
+}
+
 /// 32 random bytes in base 62, after a prefix that tells what they are for.
 pub(super) fn random_token(prefix: &str) -> SecretString {
     let mut number: [u8; 32] = rand::random();
@@ -273,9 +284,7 @@ impl TokenService {
         let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin_essential().await?;
         let token = db::api_tokens::delete(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
-        if token.owner.creator() != actor.user || actor.token().is_some() {
-            actor.may_grant(token.role.unwrap_or(Role::Owner))?;
-        }
+        may_delete(actor, &token)?;
         let token = self.reveal(actor, asking, token).await?.ok_or_else(unknown)?;
         self.audit.note(&mut tx, actor, AuditAction::TokenDeleted, "api_token", id).await?;
         tx.commit().await?;

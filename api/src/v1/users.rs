@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 
-use axum::extract::{ConnectInfo, State};
+use axum::{
+    extract::{ConnectInfo, State},
+    http::HeaderMap,
+};
 use lectern_derive::handler;
 use lectern_shared::{clock::Timestamp, ids::UserId, model::user::User};
 use serde::Serialize;
@@ -14,11 +17,11 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    auth::Caller,
+    auth::{Caller, headers::presented_credentials},
     extract::ValidJson,
     openapi::SuccessResponse,
     response::{ApiResult, data},
-    services::accounts::{AccountChange, AccountRemoval, AccountService},
+    services::accounts::{AccountChange, AccountRemoval, AccountService, RemovalProof},
     state::AppState,
 };
 
@@ -165,7 +168,8 @@ async fn change(
 ///
 /// Ends the account and deletes everything that belongs to it: API tokens, documents, agents, tools, tags, prompts, memory and
 /// traces. Its e-mail address may sign up again. There is no way back. The password is asked for again, because whoever found
-/// a token must not be able to do this.
+/// a token must not be able to do this. An account that was made by OpenID Connect has none: a sign-in of the last ten minutes stands
+/// for it (403 `sign_in_again` without), whatever is sent as the password.
 #[utoipa::path(
     delete,
     path = "/users/me",
@@ -183,9 +187,12 @@ async fn change(
 async fn remove(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
     caller: Caller,
     ValidJson(removal): ValidJson<AccountRemoval>,
 ) -> ApiResult {
-    accounts.delete(&caller.actor(), removal, peer.ip()).await?;
+    let credential = presented_credentials(&headers).next();
+    let proof = RemovalProof { password: Some(removal.password), credential };
+    accounts.delete(&caller.actor(), proof, peer.ip()).await?;
     Ok(data(NullBody))
 }

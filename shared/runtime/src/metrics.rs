@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lectern_db as db;
 use lectern_embed::ModelState;
+use lectern_shared::telemetry;
 
 use crate::Runtime;
 
@@ -20,6 +21,7 @@ pub async fn text(runtime: &Runtime) -> String {
         ModelState::Off => None,
         state => Some(matches!(state, ModelState::Ready(..))),
     });
+    runtime.metrics.set_lost_lines(telemetry::lost_lines());
     let metrics = Arc::clone(&runtime.metrics);
     runtime.compute.run(move || metrics.text()).await.unwrap_or_default()
 }

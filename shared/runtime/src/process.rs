@@ -12,7 +12,7 @@ use lectern_shared::{
     config::{ConfigError, LogFormat, Settings, SettingsSource},
     egress, open_files,
     shutdown::Shutdown,
-    telemetry,
+    telemetry::{self, Telemetry},
 };
 
 use crate::{ProcessRole, Runtime, RuntimeStartError};
@@ -53,23 +53,26 @@ pub fn run<F: Future<Output = Result<(), FatalError>>>(
     config: Option<&Path>,
     work: impl FnOnce(Settings) -> F,
 ) -> ExitCode {
-    match start(config, work) {
-        Ok(()) => ExitCode::SUCCESS,
+    let (settings, runtime, mut telemetry) = match prepare(config) {
+        Ok(prepared) => prepared,
         Err(failure) => {
             // What fails before logging is set up must be seen all the same.
-            if let Ok(telemetry) = telemetry::init("info", LogFormat::Text, None) {
-                telemetry.finish();
-            }
+            let _lines = telemetry::init("info", LogFormat::Text, None);
             tracing::error!("{failure}");
-            ExitCode::FAILURE
+            return ExitCode::FAILURE;
         }
+    };
+    let end = runtime.block_on(work(settings));
+    if let Err(failure) = &end {
+        tracing::error!("{failure}");
     }
+    telemetry.finish();
+    // Blocking work that nobody waits for any more (a name that does not resolve, say) must not keep the process.
+    runtime.shutdown_timeout(EXIT_WITHIN);
+    if end.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn start<F: Future<Output = Result<(), FatalError>>>(
-    config: Option<&Path>,
-    work: impl FnOnce(Settings) -> F,
-) -> Result<(), FatalError> {
+fn prepare(config: Option<&Path>) -> Result<(Settings, tokio::runtime::Runtime, Telemetry), FatalError> {
     let (source, settings) = load(config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
@@ -85,11 +88,7 @@ fn start<F: Future<Output = Result<(), FatalError>>>(
         tracing::warn!(name, "this setting has no effect beside the others");
     }
     open_files::raise_limit();
-    let end = runtime.block_on(work(settings));
-    telemetry.finish();
-    // Blocking work that nobody waits for any more (a name that does not resolve, say) must not keep the process.
-    runtime.shutdown_timeout(EXIT_WITHIN);
-    end
+    Ok((settings, runtime, telemetry))
 }
 
 fn load(config: Option<&Path>) -> Result<(SettingsSource, Settings), ConfigError> {

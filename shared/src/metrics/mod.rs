@@ -7,7 +7,10 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::atomic::AtomicU64, time::Duration};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use prometheus_client::{
@@ -87,6 +90,7 @@ pub struct Metrics {
     connections: Family<ConnectionLabels, Gauge>,
     connections_max: Family<PoolLabel, Gauge>,
     embedder_ready: Family<NoLabels, Gauge>,
+    lost_lines: Counter,
     process: Mutex<process::ProcessMetrics>,
 }
 
@@ -157,6 +161,7 @@ impl Metrics {
             connections: add.family("database_connections", "Open connections to the database"),
             connections_max: add.family("database_connections_max", "The most connections that a pool opens"),
             embedder_ready: add.family("embedder_ready", "1 when the embedding model is there, else 0; absent when none is wanted"),
+            lost_lines: add.one("log_lines_lost", "Log lines that were not written because nobody read those before them"),
             process: Mutex::new(process),
             registry: Registry::default(),
         };
@@ -296,6 +301,11 @@ impl Metrics {
                 self.embedder_ready.get_or_create(&Vec::new()).set(i64::from(is_ready));
             }
         }
+    }
+
+    /// So many log lines were lost since the process began.
+    pub fn set_lost_lines(&self, lines: u64) {
+        self.lost_lines.inner().store(lines, Ordering::Relaxed);
     }
 
     /// How much work there is; none when nobody could say.

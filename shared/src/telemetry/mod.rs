@@ -6,7 +6,11 @@ mod otlp;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, io::IsTerminal};
+use std::{
+    collections::HashMap,
+    io::{IsTerminal, stderr},
+    sync::OnceLock,
+};
 
 use opentelemetry::{
     Value,
@@ -15,6 +19,7 @@ use opentelemetry::{
 };
 use opentelemetry_sdk::{propagation::TraceContextPropagator, trace::SdkTracer};
 use tracing::{Metadata, Span, level_filters::LevelFilter};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::{
     EnvFilter, Layer, Registry, filter::FilterFn, fmt, layer::SubscriberExt, registry::LookupSpan,
@@ -33,18 +38,34 @@ pub const SPANS: &str = "lectern_spans";
 /// The header of a caller's span, as W3C defines it.
 const TRACE_PARENT: &str = "traceparent";
 
-/// Keeps spans on their way to the collector.
+/// Log lines on their way to standard error, at most. Whoever reads them may stand still (a terminal in which somebody selects a word,
+/// a full disk behind a pipe): the lines after these are lost then, and nothing waits.
+const WAITING_LINES: usize = 10_000;
+
+/// Counts the log lines that were lost.
+static LOST_LINES: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// Keeps spans on their way to the collector, and log lines on theirs. When it is dropped, the lines that wait are written, which
+/// blocks for about a second at most.
 #[derive(Debug)]
-#[must_use = "what is not sent yet is lost without `finish`"]
-pub struct Telemetry(Option<OtlpExporter>);
+#[must_use = "spans that are not sent yet are lost without `finish`, and no line is written after it is dropped"]
+pub struct Telemetry {
+    exporter: Option<OtlpExporter>,
+    _lines: WorkerGuard,
+}
 
 impl Telemetry {
-    /// Sends what is not sent yet; blocks for a few seconds at most.
-    pub fn finish(self) {
-        if let Some(exporter) = self.0 {
+    /// Sends the spans that are not sent yet; blocks for a few seconds at most.
+    pub fn finish(&mut self) {
+        if let Some(exporter) = self.exporter.take() {
             exporter.finish();
         }
     }
+}
+
+/// How many log lines were lost because nobody read them.
+pub fn lost_lines() -> u64 {
+    LOST_LINES.get().map_or(0, |lost| lost.dropped_lines() as u64)
 }
 
 /// Starts writing log lines, and sending spans when `tracing` names a collector, which needs a tokio runtime. Call it once, before
@@ -72,10 +93,13 @@ pub fn init(
         let place = panic.location().map(ToString::to_string);
         tracing::error!(place, "panicked");
     }));
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = NonBlockingBuilder::default().buffered_lines_limit(WAITING_LINES).thread_name("log");
+    let (writer, guard) = lines.finish(stderr());
+    LOST_LINES.get_or_init(|| writer.error_counter());
+    let lines = fmt::layer().with_writer(writer);
     // As many layers as there are: one that is not there would count as one that wants every span.
     let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = vec![match format {
-        LogFormat::Text => Box::new(lines.with_ansi(std::io::stderr().is_terminal()).with_filter(filter)),
+        LogFormat::Text => Box::new(lines.with_ansi(stderr().is_terminal()).with_filter(filter)),
         LogFormat::Json => {
             Box::new(lines.json().with_current_span(true).with_span_list(false).with_filter(filter))
         }
@@ -86,7 +110,7 @@ pub fn init(
     }
     // A second subscriber is refused: in tests, which share a process, the first one stays.
     let _ = tracing_subscriber::registry().with(layers).try_init();
-    Ok(Telemetry(exporter))
+    Ok(Telemetry { exporter, _lines: guard })
 }
 
 /// The layer that exports spans of the service, and nothing else.

@@ -37,11 +37,6 @@ pub(crate) fn cut<E>(
     mut each: impl FnMut(PassageSlice<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let text = extracted.text();
-    let shape = match extracted.structure {
-        _ if extracted.has_rows() => TextShape::Rows,
-        TextMarkup::Markdown => TextShape::Markdown,
-        TextMarkup::Plain => TextShape::Prose,
-    };
     let mut said = 0;
     let mut cut = |PassageRange { range, char_range }| {
         let (range, char_range) = match extracted.last_heading_in(char_range.start + 1..said + 1) {
@@ -54,6 +49,12 @@ pub(crate) fn cut<E>(
         each(PassageSlice { text, place: extracted.place(char_range), end })
     };
     for (section, characters) in extracted.sections() {
+        // Of several sources, some may be tables and others not.
+        let shape = match extracted.structure {
+            _ if extracted.has_rows(characters) => TextShape::Rows,
+            TextMarkup::Markdown => TextShape::Markdown,
+            TextMarkup::Plain => TextShape::Prose,
+        };
         let bytes = section.start;
         let section = text.get(section).unwrap_or_default();
         splitter::split(section, shape, splitter, sizing, go_on, |PassageRange { range, char_range }| {
@@ -115,6 +116,24 @@ mod tests {
                 ("Stock: ä".to_owned(), vec!["Stock".to_owned()], 11, 21)
             ]
         );
+    }
+
+    #[test]
+    fn prose_beside_a_table_is_cut_as_prose() {
+        let mut table = ExtractedText::default();
+        table.push("name: Ada", [TextMark { at: 0, what: MarkKind::Row(1) }]);
+        let mut extracted = ExtractedText::default();
+        extracted.append("Table", table);
+        extracted.append("News", ExtractedText::plain("Green is told of here. ".repeat(400)));
+        let mut places = Vec::new();
+        let Ok(()) =
+            cut(&extracted, None, &TokenCounter::default(), &|_| Ok(()), |PassageSlice { place, .. }| {
+                places.push(place);
+                Ok::<_, std::convert::Infallible>(())
+            });
+        assert_eq!((places[0].row, places[1].row), (Some(1), None));
+        let (first, second) = (&places[1], &places[2]);
+        assert!(second.char_start < first.char_end, "some of the prose is repeated: {first:?}, {second:?}");
     }
 
     #[test]

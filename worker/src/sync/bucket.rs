@@ -24,7 +24,7 @@ use object_store::{
         HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
         HttpService,
     },
-    path::Path,
+    path::{Error as PathError, Path},
 };
 use parking_lot::Mutex;
 use url::Url;
@@ -187,6 +187,12 @@ fn words(error: &Error) -> String {
         Error::Unauthenticated { .. } | Error::PermissionDenied { .. } => {
             "The store refuses access with these keys.".to_owned()
         }
+        Error::InvalidPath {
+            source: PathError::EmptySegment { path } | PathError::BadSegment { path, .. },
+        } => format!(
+            "The bucket has the key {path:?}, which cannot be read, since a part of it is empty, \".\" or \"..\", or has a control \
+             character. Choose a prefix without such keys."
+        ),
         error => {
             let mut cause = error.source();
             while let Some(error) = cause {

@@ -81,12 +81,13 @@ async fn look_at(
     entry: FeedEntry,
 ) -> Result<(), RunFailure> {
     let ItemState::Open(known) = recorder.look(&entry.key).await? else { return Ok(()) };
+    let FeedEntry { key, title, link, html, version } = entry;
+    let version = known_version(version, config);
     if let Some(current) = recorder.current(known.as_ref())
-        && (current.sha256.as_ref() == Some(&entry.version) || !current.is_alive)
+        && (current.sha256.as_ref() == Some(&version) || !current.is_alive)
     {
         return recorder.unchanged(current).await;
     }
-    let FeedEntry { key, title, link, html, version } = entry;
     let named = NamedEntry { name: document_name(title.as_deref(), &key), key, version };
     match (link, html) {
         (Some(link), _) if config.full_pages => found_page(client, recorder, named, link, known).await,
@@ -110,6 +111,11 @@ async fn look_at(
             recorder.found(known, item).await
         }
     }
+}
+
+/// By what it is known of an entry whether it is to be looked at anew: also when its page, or no longer its page, is to be its document.
+fn known_version(version: String, config: &FeedConfig) -> String {
+    if config.full_pages { version } else { format!("text {version}") }
 }
 
 /// An entry, and what its document is called.

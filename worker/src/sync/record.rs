@@ -157,10 +157,14 @@ impl<'a> RunRecorder<'a> {
             return self.failed(item.key, refused.unwrap_or_default(), known.as_ref()).await;
         };
         let version = item.validators.version.map_or_else(|| hex(&item.staged.sha256), str::to_owned);
-        match known {
+        let stays = match &known {
             // Whoever deleted it does not want it back.
-            Some(known) if !known.is_alive && !self.run.is_full => self.unchanged(&known).await,
-            Some(known) if known.is_alive && known.sha256.as_ref() == Some(&version) => {
+            Some(known) if !known.is_alive => !self.run.is_full,
+            Some(known) => self.is_as_it_was(known, &item).await?,
+            None => false,
+        };
+        match known {
+            Some(known) if stays => {
                 let more = SyncCounts {
                     unchanged: 1,
                     bytes: item.staged.bytes.cast_signed(),
@@ -173,6 +177,17 @@ impl<'a> RunRecorder<'a> {
             Some(known) if known.is_alive => self.change(known, item, identity, &version).await,
             _ => self.add(item, identity, &version).await,
         }
+    }
+
+    /// Whether something has the bytes that its document was made of.
+    async fn is_as_it_was(&self, known: &SyncItem, item: &FoundItem<'_>) -> Result<bool, RunFailure> {
+        let sha256 = &item.staged.sha256;
+        if item.validators.version.is_none() {
+            return Ok(known.sha256.as_ref() == Some(&hex(sha256)));
+        }
+        // A version tells when to look, not what there is: a feed says the same of a page that was written anew.
+        let file = uploads::find(&self.runtime.db, self.run.workspace_id, known.document_id).await?;
+        Ok(file.is_some_and(|file| file.source_sha256 == sha256))
     }
 
     /// Makes a document.

@@ -61,6 +61,8 @@ impl<'a> SyncRunner<'a> {
         let source = sync::find(&self.runtime.db, self.run.workspace_id, self.run.source_id).await?;
         let source = source.ok_or(RunFailure::Lost)?;
         if let Some(by) = self.run.confirmed_by {
+            // That is gone from the source as it is still: whoever changes it ends the run under the workspace's lock, under which each
+            // deletion makes sure that the run is this worker's.
             self.delete_gone(by).await?;
             return self.end(SyncRunState::Succeeded, None).await;
         }
@@ -111,9 +113,8 @@ impl<'a> SyncRunner<'a> {
             sync::set_validators(&mut tx, source.id, etag.as_deref(), last_modified.as_deref()).await?;
         }
         let (there, gone) = items::share_gone(&mut tx, &self.run).await?;
-        tx.commit().await?;
         if self.run.dry_run || gone == 0 {
-            return self.end(SyncRunState::Succeeded, None).await;
+            return self.end_in(tx, SyncRunState::Succeeded, None).await;
         }
         let before = there - counts.added;
         if gone * 100 > current.delete_limit * before {
@@ -122,8 +123,10 @@ impl<'a> SyncRunner<'a> {
                  cancel it to keep them.",
                 current.delete_limit
             );
-            return self.end(SyncRunState::Waiting, Some(&asks)).await;
+            // Whoever changes the source after it was compared finds the run that asks, and ends it.
+            return self.end_in(tx, SyncRunState::Waiting, Some(&asks)).await;
         }
+        tx.commit().await?;
         self.delete_gone(source.owner.creator()).await?;
         self.end(SyncRunState::Succeeded, None).await
     }
@@ -194,6 +197,16 @@ impl<'a> SyncRunner<'a> {
     ) -> Result<SyncRunState, RunFailure> {
         let mut tx = self.runtime.db.begin_essential().await?;
         db::locks::lock_workspace(&mut tx, self.run.workspace_id).await?;
+        self.end_in(tx, state, error).await
+    }
+
+    /// [`Self::end`] with a transaction that has locked the workspace.
+    async fn end_in(
+        &self,
+        mut tx: Tx,
+        state: SyncRunState,
+        error: Option<&str>,
+    ) -> Result<SyncRunState, RunFailure> {
         let ended = runs::end(&mut tx, &self.run, state, error, self.runtime.jobs.now()).await?;
         tx.commit().await?;
         if ended { Ok(state) } else { Err(RunFailure::Lost) }

@@ -29,7 +29,7 @@ use super::{
 
 /// Sitemaps of one site.
 const SITEMAPS: usize = 500;
-/// Bytes of a page's links that are remembered, so that they are known when the page has not changed.
+/// Bytes of a page's links that are remembered, so that they are known when the page has not changed. Of more, none are.
 const REMEMBERED_LINKS: usize = 16 << 10;
 /// Bytes of the addresses that sitemaps list in all.
 const LISTED_BYTES: usize = 32 << 20;
@@ -183,13 +183,12 @@ impl SiteReader<'_, '_, '_> {
 
     async fn look_at(&mut self, page: &Url, depth: u32) -> Result<(), RunFailure> {
         let known = match self.recorder.look(page.as_str()).await? {
-            ItemState::Settled(known) => {
-                self.queue_known_links(known.as_ref(), depth);
-                return Ok(());
-            }
+            ItemState::Settled(known) => return self.go_on_from(page, depth, known.as_ref()).await,
             ItemState::Open(known) => known,
         };
         let current = self.recorder.current(known.as_ref());
+        // Of a page that has not changed, nobody would say where it leads.
+        let current = current.filter(|known| !self.follows || known.links.is_some());
         let validators = KnownPage {
             etag: current.and_then(|known| known.etag.as_deref()),
             last_modified: current.and_then(|known| known.last_modified.as_deref()),
@@ -237,6 +236,31 @@ impl SiteReader<'_, '_, '_> {
         }
     }
 
+    /// Follows the links of a page that the run is through with; it is asked for them where they were too many to remember.
+    async fn go_on_from(
+        &mut self,
+        page: &Url,
+        depth: u32,
+        known: Option<&SyncItem>,
+    ) -> Result<(), RunFailure> {
+        if known.is_none_or(|known| !self.follows || known.links.is_some()) {
+            self.queue_known_links(known, depth);
+            return Ok(());
+        }
+        self.requests += 1;
+        let PageAnswer::Page(mut found) = self.client.get(page, KnownPage::default()).await? else {
+            return Ok(());
+        };
+        match found.links(page, self.sandbox).await {
+            Ok(links) => {
+                self.follow(links.as_ref(), depth);
+                Ok(())
+            }
+            Err(LinksFailure::Unreadable) => Ok(()),
+            Err(LinksFailure::Run(failure)) => Err(failure),
+        }
+    }
+
     async fn fail(&mut self, page: &Url, reason: &str, known: Option<&SyncItem>) -> Result<(), RunFailure> {
         if self.follows && *page == self.start {
             return Err(RunFailure::stop(format!("The first page cannot be read. {reason}")));
@@ -258,20 +282,7 @@ impl SiteReader<'_, '_, '_> {
             }
             Err(LinksFailure::Run(failure)) => return Err(failure),
         };
-        let mut remembered = None;
-        if let Some(PageLinks { links, is_followed: true, .. }) = links.as_ref().filter(|_| self.follows) {
-            let on_site = links.iter().filter(|link| is_same_site(link, &self.start));
-            let mut room = REMEMBERED_LINKS;
-            let fits = |link: &&Url| {
-                room = room.saturating_sub(link.as_str().len());
-                room > 0
-            };
-            let kept: Vec<String> = on_site.take_while(fits).map(Url::to_string).collect();
-            remembered = Some(kept);
-            for link in links {
-                self.queue_link(link.clone(), depth);
-            }
-        }
+        let remembered = self.follow(links.as_ref(), depth);
         if let Some(links) = &links {
             let reason = match &links.canonical {
                 _ if !links.is_indexed => Some("It asks not to be kept.".to_owned()),
@@ -310,6 +321,22 @@ impl SiteReader<'_, '_, '_> {
             },
         };
         self.recorder.found(known, item).await
+    }
+
+    /// Queues where a page leads. Returns what is remembered of that: all of it, nothing when it is too much, or nobody asks.
+    fn follow(&mut self, links: Option<&PageLinks>, depth: u32) -> Option<Vec<String>> {
+        if !self.follows {
+            return None;
+        }
+        let links = links.filter(|links| links.is_followed);
+        let links = links.map(|links| links.links.as_slice()).unwrap_or_default();
+        for link in links {
+            self.queue_link(link.clone(), depth);
+        }
+        let on_site = links.iter().filter(|link| is_same_site(link, &self.start));
+        let on_site: Vec<String> = on_site.map(Url::to_string).collect();
+        let bytes: usize = on_site.iter().map(String::len).sum();
+        (bytes < REMEMBERED_LINKS).then_some(on_site)
     }
 
     fn queue_known_links(&mut self, known: Option<&SyncItem>, depth: u32) {

@@ -340,21 +340,37 @@ pub(super) fn quoted_spans(text: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Q
     spans
 }
 
-fn opens(mark: char, previous: char, next: char) -> bool {
+/// Whether a quotation mark between these characters begins a quotation, when none is open.
+pub(super) fn opens(mark: char, previous: char, next: char) -> bool {
     match mark {
-        '“' | '„' | '«' | '‹' | '「' | '『' => true,
+        '“' | '„' | '「' | '『' => true,
         // A straight mark opens where a word may begin; elsewhere it closes, or stands for inches.
         '"' => !previous.is_alphanumeric() && !next.is_whitespace(),
+        // One language begins with what another ends with.
+        '»' | '›' | '”' => !ends_words(previous) && !next.is_whitespace() && !is_behind_words(next),
+        '«' | '‹' => !ends_words(previous),
         _ => false,
     }
 }
 
+/// Whether words end with this character, so that the quotation mark behind it is their end too.
+fn ends_words(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '.' | '!' | '?' | '…' | ')' | ']' | '}')
+}
+
+/// Whether no word begins with this character: a marker follows a quotation, as these do.
+const fn is_behind_words(character: char) -> bool {
+    matches!(character, '.' | ',' | ';' | ':' | '!' | '?' | ')' | ']' | '}' | '[' | '【')
+}
+
 fn closes(open: char, mark: char, next: char) -> bool {
     match open {
-        '“' => mark == '”',
         '„' => matches!(mark, '“' | '”'),
+        '“' | '”' => mark == '”',
         '«' => mark == '»',
+        '»' => mark == '«',
         '‹' => mark == '›',
+        '›' => mark == '‹',
         '「' => mark == '」',
         '『' => mark == '』',
         _ => mark == '"' && !next.is_alphanumeric(),

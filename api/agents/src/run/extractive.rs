@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lectern_index::lexical::{best_sentence, covered_terms};
+use lectern_index::lexical::LexicalQuery;
 use lectern_shared::{compute::ComputePool, model::run::TerminationReason};
 
 use super::sources::{ExcerptPassage, NumberedSource};
@@ -38,18 +38,24 @@ pub(super) async fn compose(
 }
 
 fn quote_best(question: &str, sources: &[NumberedSource]) -> ExtractiveAnswer {
-    let covered: Vec<f32> =
-        sources.iter().map(|source| covered_terms(question, &source.found.text)).collect();
-    let best = covered.iter().copied().fold(0.0, f32::max);
+    let question = LexicalQuery::new(question);
+    let matches: Vec<_> = sources
+        .iter()
+        .map(|source| {
+            let matched = question.matched(&source.found.text);
+            (source, matched.coverage(), matched)
+        })
+        .collect();
+    let best = matches.iter().map(|(_, covered, _)| *covered).fold(0.0, f32::max);
     let needed = THRESHOLD.max(best * OF_BEST);
     let mut citations: Vec<AnswerCitation> = Vec::new();
     let mut text = String::from("From the linked documents:");
-    for (source, covered) in sources.iter().zip(&covered) {
+    for (source, covered, matched) in &matches {
         if *covered < needed || citations.len() == QUOTED {
             continue;
         }
         let passage = &source.found.text;
-        let Some(range) = best_sentence(question, passage) else { continue };
+        let Some(range) = matched.best_sentence() else { continue };
         let quote =
             passage.get(range.clone()).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         // Overlapping passages share sentences.

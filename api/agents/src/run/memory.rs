@@ -1,16 +1,25 @@
-//! What an agent remembers of a session: whole turns, the last ones, as many as there is room for.
+//! What an agent is told of what was said before: the last turns, as many as there is room for, of a session that is remembered here
+//! or of the conversation that a caller tells.
 
 use lectern_db::{self as db, Tx, memory::ConversationTurn};
 use lectern_embed::approximate_tokens;
-use lectern_shared::model::{agent::Agent, workspace::RunOwner};
+use lectern_shared::model::{
+    agent::{Agent, LlmConfig},
+    workspace::RunOwner,
+};
 
 use super::AgentParts;
 use crate::{AgentError, answer::markers};
 
-/// Tokens of the turns that a model is told, at most.
+/// Tokens of the turns of a session that a model is told, at most.
 const TOKENS: i64 = 4_000;
+/// Tokens of the turns that a caller tells, where nothing is known of the model: the usual ones have room for 32,000 and more, of
+/// which this leaves enough for the passages, the question and the answer.
+const TOLD: usize = 24_000;
 /// Turns of a session that are kept.
 const KEPT: u32 = 200;
+/// Bytes of a text that is too long, which are counted at a time.
+const PIECE: usize = 96;
 
 /// The turns of somebody's session, oldest first, within the room that the model has for them.
 pub(super) async fn recall(
@@ -25,29 +34,70 @@ pub(super) async fn recall(
     Ok(turns.into_iter().rev().map(told).collect())
 }
 
-/// The last of the turns that a caller tells, oldest first, within so many tokens.
-pub(super) fn latest(room: i64, turns: &[(String, String)]) -> Vec<(String, String)> {
-    let mut room = usize::try_from(room).unwrap_or(0);
-    let fits = |(question, answer): &&(String, String)| {
-        let tokens = approximate_tokens(question) + approximate_tokens(answer);
-        let left = room.checked_sub(tokens);
-        room = left.unwrap_or(0);
-        left.is_some()
-    };
-    let mut told: Vec<_> = turns
-        .iter()
-        .rev()
-        .take_while(fits)
-        .map(|(question, answer)| (question.clone(), markers::strip_markers(answer)))
-        .collect();
+/// Tokens of the turns of a session that an agent's model is told, at most.
+fn room(agent: &Agent) -> i64 {
+    let window = agent.llm.0.context_window.map(i64::from);
+    window.map_or(TOKENS, |window| TOKENS.min(window / 4))
+}
+
+/// Tokens of the turns that a caller tells, at most: what a model has room for besides so many `others`, and besides an answer, which
+/// may have up to `longest` and gets a quarter in any case, since tools say something too and every model counts in its own way.
+pub(super) fn told_room(llm: &LlmConfig, longest: Option<u32>, others: usize) -> usize {
+    let tokens = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    let Some(window) = llm.context_window.map(tokens) else { return TOLD };
+    let answer = longest.map_or(0, tokens).max(window / 4);
+    // A question that goes on from what was said is no question without some of it.
+    window.saturating_sub(answer).saturating_sub(others).max(window / 8)
+}
+
+/// The last of the turns that a caller tells, oldest first, within so many tokens. The newest is told in any case, if need be without
+/// its middle: it is what the question most likely goes on from.
+pub(super) fn latest(room: usize, turns: &[(String, String)]) -> Vec<(String, String)> {
+    let (mut told, mut left) = (Vec::new(), room);
+    for (question, answer) in turns.iter().rev() {
+        let answer = markers::strip_markers(answer);
+        let tokens = approximate_tokens(question) + approximate_tokens(&answer);
+        match left.checked_sub(tokens) {
+            Some(rest) => {
+                told.push((question.clone(), answer));
+                left = rest;
+            }
+            None if told.is_empty() => {
+                told.push(shortened_turn(question, &answer, room));
+                break;
+            }
+            None => break,
+        }
+    }
     told.reverse();
     told
 }
 
-/// Tokens of earlier turns that an agent's model is told, at most.
-pub(super) fn room(agent: &Agent) -> i64 {
-    let window = agent.llm.0.context_window.map(i64::from);
-    window.map_or(TOKENS, |window| TOKENS.min(window / 4))
+/// A turn within so many tokens. If one half of it is short, that one stays whole.
+fn shortened_turn(question: &str, answer: &str, room: usize) -> (String, String) {
+    let for_question = room.saturating_sub(approximate_tokens(answer)).max(room / 2);
+    let for_question = for_question.min(approximate_tokens(question));
+    (shortened(question, for_question), shortened(answer, room - for_question))
+}
+
+/// A text within so many tokens: its beginning and its end, if it has more.
+fn shortened(text: &str, room: usize) -> String {
+    if approximate_tokens(text) <= room {
+        return text.to_owned();
+    }
+    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    // One token is the mark's.
+    let (mut head, mut tail, mut left) = (0, text.len(), room.saturating_sub(1));
+    loop {
+        let next = text.floor_char_boundary(head + PIECE);
+        let last = text.floor_char_boundary(tail.saturating_sub(PIECE));
+        let tokens = approximate_tokens(part(head, next)) + approximate_tokens(part(last, tail));
+        match left.checked_sub(tokens) {
+            Some(rest) if next <= last => (head, tail, left) = (next, last, rest),
+            Some(_) | None => break,
+        }
+    }
+    format!("{} … {}", part(0, head).trim_end(), part(tail, text.len()).trim_start())
 }
 
 /// Adds a turn to somebody's session.
@@ -85,7 +135,42 @@ mod tests {
             "without its marker"
         );
         assert_eq!(told[0].0, format!("question {}", 51 - told.len()), "none is left out in between");
-        assert_eq!(latest(TOKENS, &turns).len(), 50);
-        assert!(latest(40, &[("long ".repeat(1_000), String::new())]).is_empty());
+        assert_eq!(latest(TOLD, &turns).len(), 50);
+    }
+
+    #[test]
+    fn a_last_turn_that_is_too_long_is_told_by_its_beginning_and_its_end() {
+        let long = format!("First of all. {}Last of all.", "and so on, ".repeat(1_000));
+        let turn = |question: &str, answer: &str| {
+            let mut told = latest(
+                600,
+                &[("before".to_owned(), String::new()), (question.to_owned(), answer.to_owned())],
+            );
+            assert_eq!(told.len(), 1, "{told:?}");
+            let told = told.remove(0);
+            let tokens = approximate_tokens(&told.0) + approximate_tokens(&told.1);
+            assert!((400..=600).contains(&tokens), "{tokens}: {told:?}");
+            told
+        };
+        let is_cut = |text: &str| {
+            text.starts_with("First of all. ") && text.contains(" … ") && text.ends_with(" Last of all.")
+        };
+        let (question, answer) = turn(&long, "Yes.");
+        assert!(is_cut(&question) && answer == "Yes.", "{question:?} {answer:?}");
+        let (question, answer) = turn("Well?", &long);
+        assert!(question == "Well?" && is_cut(&answer), "{question:?} {answer:?}");
+        let (question, answer) = turn(&long, &long);
+        assert!(question.contains(" … ") && answer.contains(" … "), "{question:?} {answer:?}");
+        turn(&"東京都".repeat(1_000), &"é".repeat(10_000));
+        assert_eq!(latest(0, &[(long, String::new())]), [(" … ".to_owned(), String::new())]);
+    }
+
+    #[test]
+    fn a_caller_s_history_has_what_the_rest_leaves_of_the_window() {
+        let llm = |window| LlmConfig { context_window: window, ..LlmConfig::default() };
+        assert_eq!(told_room(&llm(None), Some(100_000), 100_000), TOLD);
+        assert_eq!(told_room(&llm(Some(8_000)), None, 3_500), 2_500);
+        assert_eq!(told_room(&llm(Some(100_000)), Some(40_000), 3_500), 56_500);
+        assert_eq!(told_room(&llm(Some(8_000)), Some(4_000), 9_000), 1_000, "never nothing");
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::{Span, field, info_span};
 
 use super::{agent_run::FinishedRun, ledger::UsageLedger, setup::RunSetup};
-use crate::models::{ChatError, ChatOutcome, ChatRequest, ModelProvider};
+use crate::models::{ChatError, ChatOutcome, ChatRequest, ModelProvider, TokenUsage};
 
 /// Tells of one run.
 pub(super) struct RunMeter {
@@ -36,7 +36,7 @@ impl RunMeter {
     }
 
     /// The model is being asked.
-    pub(super) fn start_model_call(&self, request: &ChatRequest) -> ModelCallMeter<'_> {
+    pub(super) fn start_model_call<'a>(&'a self, request: &'a ChatRequest) -> ModelCallMeter<'a> {
         let span = info_span!(
             target: SPANS,
             "chat",
@@ -54,7 +54,14 @@ impl RunMeter {
             lectern.attempts = field::Empty,
             error.type = field::Empty,
         );
-        ModelCallMeter { meter: self, began: Instant::now(), first: None, span }
+        ModelCallMeter {
+            meter: self,
+            request,
+            began: Instant::now(),
+            first: None,
+            heard: String::new(),
+            span,
+        }
     }
 
     /// The ledger, for runs within this one.
@@ -81,8 +88,11 @@ impl RunMeter {
 /// A model that is being asked.
 pub(super) struct ModelCallMeter<'a> {
     meter: &'a RunMeter,
+    request: &'a ChatRequest,
     began: Instant,
     first: Option<Instant>,
+    /// The text that has come and is not counted yet.
+    heard: String,
     span: Span,
 }
 
@@ -92,35 +102,53 @@ impl ModelCallMeter<'_> {
     }
 
     /// A piece of the answer is there.
-    pub(super) fn note_delta(&mut self) {
+    pub(super) fn note_delta(&mut self, delta: &str) {
         self.first.get_or_insert_with(Instant::now);
+        self.heard.push_str(delta);
     }
 
     /// It has answered, or failed for good.
-    pub(super) fn ended(self, answered: &Result<ChatOutcome, ChatError>) {
-        let Self { meter: RunMeter { metrics, ledger, provider, price, .. }, began, first, span } = self;
+    pub(super) fn ended(mut self, answered: &Result<ChatOutcome, ChatError>) {
+        let RunMeter { metrics, provider, .. } = self.meter;
         let label = provider.label();
-        if let Some(first) = first {
-            metrics.model_began(label, first.duration_since(began));
+        if let Some(first) = self.first {
+            metrics.model_began(label, first.duration_since(self.began));
         }
         let outcome = answered.as_ref().map_or_else(|error| error.kind.code(), |_| "ok");
-        metrics.model_asked(label, outcome, began.elapsed());
+        metrics.model_asked(label, outcome, self.began.elapsed());
         match answered {
             Ok(outcome) => {
-                let usage = outcome.usage;
-                let cost = price.map(|price| price.of(usage.input_tokens, usage.output_tokens));
-                ledger.add(usage.input_tokens.saturating_add(usage.output_tokens), cost);
-                metrics.model_used(label, usage.input_tokens, usage.output_tokens, cost);
-                span.record("gen_ai.usage.input_tokens", usage.input_tokens)
-                    .record("gen_ai.usage.output_tokens", usage.output_tokens)
+                self.heard.clear();
+                self.count(outcome.usage);
+                self.span
                     .record("gen_ai.response.finish_reasons", outcome.finish_reason.as_str())
                     .record("lectern.attempts", outcome.attempts);
             }
             Err(error) => {
-                span.record("error.type", error.kind.code())
+                self.span
+                    .record("error.type", error.kind.code())
                     .record("lectern.attempts", error.attempts)
                     .record("otel.status_code", "ERROR");
             }
+        }
+    }
+
+    fn count(&self, usage: TokenUsage) {
+        let RunMeter { metrics, ledger, provider, price, .. } = self.meter;
+        let cost = price.map(|price| price.of(usage.input_tokens, usage.output_tokens));
+        ledger.add(usage.input_tokens.saturating_add(usage.output_tokens), cost);
+        metrics.model_used(provider.label(), usage.input_tokens, usage.output_tokens, cost);
+        self.span
+            .record("gen_ai.usage.input_tokens", usage.input_tokens)
+            .record("gen_ai.usage.output_tokens", usage.output_tokens);
+    }
+}
+
+impl Drop for ModelCallMeter<'_> {
+    /// An answer that was cut off, by whomever, has used tokens too, and no provider says how many.
+    fn drop(&mut self) {
+        if !self.heard.is_empty() {
+            self.count(TokenUsage::estimate(self.request, &self.heard, &[]));
         }
     }
 }

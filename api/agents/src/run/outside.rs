@@ -34,6 +34,8 @@ use crate::{
 const PASSAGES: usize = 12;
 /// Tokens of the passages that a search by the model brings.
 const SEARCHED: i64 = 2_000;
+/// Characters of a model's query that are looked for, as many as the search endpoint takes.
+const QUERY: usize = 10_000;
 /// Tools that are called at once.
 const AT_ONCE: usize = 8;
 
@@ -209,7 +211,7 @@ impl LiveEnvironment {
 
     async fn chat<'a>(
         &'a self,
-        request: &ChatRequest,
+        request: &'a ChatRequest,
         is_first: bool,
         tee: &mut DeltaRecorder<'a>,
     ) -> ModelReply {
@@ -310,11 +312,11 @@ impl LiveEnvironment {
     }
 
     async fn search_documents(&self, arguments: &Map<String, Value>) -> CallOutcome {
-        let Some(query) =
-            arguments.get("query").and_then(Value::as_str).filter(|query| !query.trim().is_empty())
-        else {
+        let query = arguments.get("query").and_then(Value::as_str).map(str::trim);
+        let Some(query) = query.filter(|query| !query.is_empty()) else {
             return failed("The arguments are wrong: give `query`, the text to look for.".to_owned());
         };
+        let query = query.char_indices().nth(QUERY).map_or(query, |(end, _)| &query[..end]);
         match timeout_at(self.deadline, self.search(query, SEARCHED)).await {
             Ok(Ok(found)) => CallOutcome { found, ..CallOutcome::default() },
             Ok(Err(error)) => {
@@ -360,7 +362,7 @@ impl DeltaRecorder<'_> {
 impl DeltaSink for DeltaRecorder<'_> {
     async fn take(&mut self, delta: &str) {
         if let Some(asking) = &mut self.asking {
-            asking.note_delta();
+            asking.note_delta(delta);
         }
         let piece = self.redacted.push(delta);
         self.pass(piece).await;

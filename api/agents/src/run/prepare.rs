@@ -4,6 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream};
 use lectern_db::{self as db, agents::AgentLinks};
+use lectern_embed::approximate_tokens;
 use lectern_shared::{
     config::PredictSettings,
     ids::{AgentId, TraceId, WorkspaceId},
@@ -146,17 +147,26 @@ pub(super) async fn prepare(
         }
     };
     let AgentLinks { documents, search_epoch, .. } = links;
+    let window = llm.context_window.map(i64::from);
+    let passages = window.map_or(PASSAGES, |window| PASSAGES.min(window * 2 / 5));
+    let max_tokens = llm.max_tokens.into_iter().chain(question.max_tokens).min();
+    let is_nested = bounds.chain.len() > 1;
+    let render = |history: &[(String, String)]| {
+        let render = |template| render_prompt(template, question, is_nested, &functions, history);
+        template.as_ref().map(render).transpose()
+    };
     let history = match &question.session {
         _ if style == AnswerStyle::Extractive => Vec::new(),
         Some(session) if agent.has_memory => memory::recall(parts, bounds.owner, &agent, session).await?,
         Some(_) => Vec::new(),
-        None => memory::latest(memory::room(&agent), &question.history),
+        None if question.history.is_empty() => Vec::new(),
+        None => {
+            let searched = if documents.is_empty() { 0 } else { usize::try_from(passages).unwrap_or(0) };
+            let others = searched + tokens_of_request(question, render(&[])?.as_ref(), &functions);
+            memory::latest(memory::told_room(&llm, max_tokens, others), &question.history)
+        }
     };
-    let is_nested = bounds.chain.len() > 1;
-    let prompt = template
-        .map(|template| render_prompt(&template, question, is_nested, &functions, &history))
-        .transpose()?;
-    let window = llm.context_window.map(i64::from);
+    let prompt = render(&history)?;
     let setup = RunSetup {
         trace: TraceId::generate(),
         agent: agent.id,
@@ -169,9 +179,9 @@ pub(super) async fn prepare(
         instructions: question.instructions.clone(),
         functions,
         has_documents: !documents.is_empty(),
-        passages: window.map_or(PASSAGES, |window| PASSAGES.min(window * 2 / 5)),
+        passages,
         temperature: llm.temperature,
-        max_tokens: llm.max_tokens.into_iter().chain(question.max_tokens).min(),
+        max_tokens,
         limits: limits(settings, &llm, bounds.limits),
         price: settings.prices.get(&format!("{}/{}", llm.provider, llm.model)).copied(),
         image_hosts: settings.image_hosts.clone(),
@@ -213,6 +223,23 @@ fn limits(settings: &PredictSettings, llm: &LlmConfig, left: Option<RunLimits>) 
         ]),
         cost: lowest([settings.cost, llm.max_cost, left.and_then(|left| left.cost)]),
     }
+}
+
+/// Tokens of what a model is asked with, besides passages and history.
+fn tokens_of_request(
+    question: &AgentQuestion,
+    prompt: Option<&RenderedPrompt>,
+    functions: &[OfferedFunction],
+) -> usize {
+    let texts = [
+        Some(question.text.as_str()),
+        question.instructions.as_deref(),
+        prompt.map(|prompt| prompt.text.as_str()),
+    ];
+    let described = functions.iter().map(|offered| {
+        approximate_tokens(&offered.description) + approximate_tokens(&offered.parameters.to_string())
+    });
+    texts.into_iter().flatten().map(approximate_tokens).chain(described).sum()
 }
 
 /// Puts the values into an agent's prompt.

@@ -51,9 +51,15 @@ impl AgentFields {
         prompts: &PromptService,
         visitor: &Visitor,
     ) -> ApiResult<Self> {
-        let prompts = prompts.list(&visitor.actor(), Uuid::max(), PROMPTS).await?;
-        let prompts = prompts.into_iter().map(|prompt| (prompt.id.to_string(), prompt.name)).collect();
         let row = agent.map(|details| &details.agent);
+        let mut listed = prompts.list(&visitor.actor(), Uuid::max(), PROMPTS).await?;
+        // Older than those that are listed: without it the form would take it away.
+        if let Some(own) = row.and_then(|agent| agent.prompt_id)
+            && listed.iter().all(|prompt| prompt.id != own)
+        {
+            listed.push(prompts.find(&visitor.actor(), own).await?);
+        }
+        let prompts = listed.into_iter().map(|prompt| (prompt.id.to_string(), prompt.name)).collect();
         let llm: Option<&LlmConfig> = row.map(|agent| &agent.llm.0);
         Ok(Self {
             is_new: row.is_none(),

@@ -4,6 +4,9 @@ const JSON_TYPE = "application/json";
 
 document.documentElement.classList.add("scripted");
 
+/** What is said where a browser would say it in words of its own. */
+export const UNREACHABLE = "The service cannot be reached. What you wrote is still here; try again.";
+
 /** Sends a form, and gives the answer as JSON. Never throws: what fails is told in `error`. */
 export async function send(form, submitter) {
   const body = new URLSearchParams(new FormData(form, submitter));
@@ -14,7 +17,7 @@ export async function send(form, submitter) {
     if (response.ok) return { answer, url: response.url };
     return { error: answer.error ?? { message: "That did not work. Try again." } };
   } catch {
-    return { error: { message: "The service cannot be reached. What you wrote is still here; try again." } };
+    return { error: { message: UNREACHABLE } };
   }
 }
 
@@ -216,9 +219,12 @@ function openHash() {
   const root = new URL(document.querySelector('link[rel="stylesheet"]').href.replace(/assets\/style\.css$/, ""));
   if (kind === "invitations" && secret) {
     const input = document.querySelector("[data-invitation]");
-    if (input) input.value = decodeURIComponent(secret);
-    else if (!document.querySelector('input[name="password"], [data-sign-in-code]')) location.assign(new URL(`invitations${location.hash}`, root));
-    else {
+    if (input) {
+      input.value = decodeURIComponent(secret);
+      sessionStorage.removeItem(INVITATION);
+    } else if (!document.querySelector('input[name="password"], [data-sign-in-code]')) {
+      location.assign(new URL(`invitations${location.hash}`, root));
+    } else {
       for (const next of document.querySelectorAll('input[name="next"]')) next.value = `invitations${location.hash}`;
       // Behind the hash there too: it is a secret, and would stand in logs as a part of the query.
       for (const link of document.querySelectorAll('main a[href*="?next="]')) link.hash = location.hash;
@@ -245,6 +251,11 @@ function openHash() {
     };
     box.firstElementChild.textContent = words[named.get("error")] ?? "Signing in did not work. Try again.";
     box.hidden = false;
+    // Whoever was invited is so still, and may try again or sign in otherwise.
+    const invitation = sessionStorage.getItem(INVITATION);
+    if (!invitation) return;
+    history.replaceState(null, "", invitation);
+    openHash();
   }
 }
 

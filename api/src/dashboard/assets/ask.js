@@ -1,6 +1,6 @@
 // Asking: the answer as it comes, its sources beside it, and a word on whether it helped.
 
-import { localiseTimes, send, wordsOf } from "./app.js";
+import { UNREACHABLE, localiseTimes, send, wordsOf } from "./app.js";
 
 const talk = document.querySelector("[data-talk]");
 const form = talk.querySelector("[data-ask]");
@@ -10,6 +10,7 @@ const status = talk.querySelector("[data-status]");
 const stop = form?.querySelector("[data-stop]");
 const ask = form?.querySelector("button:not([type=button])");
 const box = form?.elements.question;
+const BROKEN_OFF = { message: "The connection broke off before the answer was complete. Ask again." };
 let running;
 
 /** The events of a stream, as they come. */
@@ -58,7 +59,10 @@ async function run() {
   say("The question is being answered.");
   try {
     const accept = { Accept: "text/event-stream, application/json" };
-    const response = await fetch(form.dataset.stream, { method: "POST", body, headers: accept, signal: running.signal });
+    const sent = fetch(form.dataset.stream, { method: "POST", body, headers: accept, signal: running.signal });
+    const response = await sent.catch(() => {
+      throw { message: UNREACHABLE };
+    });
     if (!response.ok || !response.headers.get("Content-Type").startsWith("text/event-stream")) throw await problemOf(response);
     let ended = false;
     for await (const { name, data } of eventsOf(response)) {
@@ -71,7 +75,7 @@ async function run() {
         localiseTimes(turn);
       }
     }
-    if (!ended) throw { message: "The connection broke off before the answer was complete. Ask again." };
+    if (!ended) throw BROKEN_OFF;
     say("The answer is complete.");
   } catch (error) {
     doing.remove();
@@ -80,8 +84,10 @@ async function run() {
       say("Stopped.");
     } else {
       const problem = turn.appendChild(element("div", "problem"));
-      problem.append(element("p", "", wordsOf(error) ?? "The question could not be answered. Ask again."));
-      for (const field of error.fields ?? []) problem.append(element("p", "", `${field.path} ${field.message}`));
+      // What the browser itself says of a stream that breaks off is no help to whoever asked.
+      const told = error instanceof Error ? BROKEN_OFF : error;
+      problem.append(element("p", "", wordsOf(told) ?? "The question could not be answered. Ask again."));
+      for (const field of told.fields ?? []) problem.append(element("p", "", `${field.path} ${field.message}`));
       if (!box.value) box.value = question;
       say(problem.textContent);
     }

@@ -12,6 +12,7 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::{Value, json};
+use tokio::time::{Duration, Instant, timeout_at};
 use utoipa::ToSchema;
 
 use super::{CallResult, schema, search::title};
@@ -25,6 +26,8 @@ use crate::{
 
 /// Pieces of the answer between two reports.
 const PIECES: usize = 25;
+/// How long nothing is reported, at most: many clients give up after a minute without a report.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// What to ask.
 #[derive(RequestBody, ToSchema)]
@@ -155,17 +158,20 @@ struct CitedAnswer {
 /// Waits for the end of a run, and reports what happens before.
 async fn finish(mut running: RunHandle, progress: &mut ProgressReport) -> Result<CitedAnswer, ApiError> {
     let mut citations = Vec::new();
-    while let Some(event) = running.next().await {
-        match event {
-            RunEvent::Citation(citation) => citations.push(*citation),
-            RunEvent::End { answer, outcome, trace: _ } => {
+    // An agent without documents has nothing to report before its model has.
+    progress.tell("Asks the agent".to_owned()).await;
+    loop {
+        match timeout_at(progress.due, running.next()).await {
+            Ok(Some(RunEvent::Citation(citation))) => citations.push(*citation),
+            Ok(Some(RunEvent::End { answer, outcome, trace: _ })) => {
                 return Ok(CitedAnswer { answer, outcome, citations });
             }
-            RunEvent::Failed(error) => return Err(error.into()),
-            event => progress.note(&event).await,
+            Ok(Some(RunEvent::Failed(error))) => return Err(error.into()),
+            Ok(Some(event)) => progress.note(&event).await,
+            Ok(None) => return Err(ApiError::internal()),
+            Err(_) => progress.tell("Waits for the agent".to_owned()).await,
         }
     }
-    Err(ApiError::internal())
 }
 
 impl CitedAnswer {
@@ -233,6 +239,8 @@ struct ProgressReport {
     /// None when nobody asked.
     to: Option<(Peer<RoleServer>, ProgressToken)>,
     reports: u32,
+    /// When the next report has to come.
+    due: Instant,
     pieces: usize,
     characters: usize,
 }
@@ -240,7 +248,7 @@ struct ProgressReport {
 impl ProgressReport {
     fn of(context: &RequestContext<RoleServer>) -> Self {
         let to = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
-        Self { to, reports: 0, pieces: 0, characters: 0 }
+        Self { to, reports: 0, due: Instant::now() + SILENCE, pieces: 0, characters: 0 }
     }
 
     async fn note(&mut self, event: &RunEvent) {
@@ -267,6 +275,7 @@ impl ProgressReport {
     }
 
     async fn tell(&mut self, message: String) {
+        self.due = Instant::now() + SILENCE;
         let Some((peer, token)) = &self.to else { return };
         self.reports += 1;
         let report = ProgressNotificationParam::new(token.clone(), f64::from(self.reports));

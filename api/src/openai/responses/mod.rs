@@ -1,6 +1,8 @@
-//! Responses: asking an agent in the newer of OpenAI's two ways. Nothing of one is stored, so each request brings its conversation.
+//! Responses: asking an agent in the newer of OpenAI's two ways. Nothing of one is stored, so each request brings its conversation;
+//! answers in it may be referred to, as long as their traces are kept.
 
 mod answer;
+mod references;
 mod request;
 mod run;
 mod stream;
@@ -17,6 +19,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{
     answer::{AgentResponse, example},
+    references::resolve,
     request::ResponseRequest,
     run::ResponseRun,
     stream::ResponseStream,
@@ -29,7 +32,7 @@ use crate::{
     public_address::PublicAddress,
     response::ApiResult,
     run_stream::streamed,
-    services::{asking::AskService, citations::CitationLinks},
+    services::{asking::AskService, citations::CitationLinks, traces::TraceService},
     state::AppState,
 };
 
@@ -69,7 +72,8 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 )]
 #[handler]
 async fn create(
-    (State(asking), State(links), State(clock)): (State<AskService>, State<CitationLinks>, State<Clock>),
+    (State(asking), State(traces)): (State<AskService>, State<TraceService>),
+    (State(links), State(clock)): (State<CitationLinks>, State<Clock>),
     (caller, address): (Caller, PublicAddress),
     shutdown: Option<Extension<Shutdown>>,
     Extension(opened): Extension<RequestCredential>,
@@ -78,6 +82,7 @@ async fn create(
     let actor = caller.actor();
     let linker = CitationLinker::new(links, address, &actor)?;
     let (conversation, form) = body.split(clock.now());
+    let conversation = resolve(&traces, &actor, conversation).await?;
     let is_streamed = form.is_streamed;
     let response = form.response;
     let running =

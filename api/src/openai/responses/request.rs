@@ -10,11 +10,15 @@ use utoipa::{
     openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type},
 };
 
-use super::answer::AgentResponse;
+use super::{
+    answer::AgentResponse,
+    references::UNKNOWN_REFERENCE,
+    run::{MESSAGE, SEARCH},
+};
 use crate::{
     fields::{FieldRule, JsonFields},
     openai::{
-        asking::refuse_formats,
+        asking::{refuse_formats, trace_of},
         entries::metadata,
         messages::{ContentSchema, Conversation, ConversationBuilder},
     },
@@ -146,21 +150,37 @@ fn read_item(fields: &mut JsonFields<'_>, builder: &mut ConversationBuilder, pat
     };
     match item.get("type").and_then(Value::as_str) {
         None | Some("message") => builder.read_message(fields, path, item),
-        Some("item_reference") => {
-            fields
-                .refuse(&format!("{path}.type"), "is `item_reference`, and nothing is stored: send the item");
-        }
+        Some("item_reference") => read_reference(fields, builder, format!("{path}.id"), item.get("id")),
         // What clients send back of an earlier answer: searches, calls of tools, what they gave.
         Some(_) => {}
     }
 }
 
+/// Reads what clients that `store` send in the place of what they were answered.
+fn read_reference(
+    fields: &mut JsonFields<'_>,
+    builder: &mut ConversationBuilder,
+    path: String,
+    id: Option<&Value>,
+) {
+    let id = id.and_then(Value::as_str).unwrap_or_default();
+    // Searches are passed over when they are sent, too.
+    if id.starts_with(SEARCH) {
+        return;
+    }
+    match trace_of(MESSAGE, id) {
+        Some(trace) => builder.refer(path, trace),
+        None => fields.refuse(&path, UNKNOWN_REFERENCE),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use lectern_shared::ids::TraceId;
     use serde_json::json;
 
     use super::*;
-    use crate::fields::validate;
+    use crate::{fields::validate, openai::asking::answer_id};
 
     fn request(more: &Value) -> Result<(Conversation, ResponseForm), Vec<String>> {
         let mut body = json!({"model": "support", "input": "Who?"});
@@ -196,6 +216,26 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_means_an_answer_and_those_to_searches_are_passed_over() {
+        let trace = TraceId::generate();
+        let refer = |id: String| json!({"type": "item_reference", "id": id});
+        let read = |id: String| {
+            let user = |text: &str| json!({"role": "user", "content": text});
+            let input = json!([user("Who?"), refer("fs_1_0".to_owned()), refer(id), user("Why?")]);
+            request(&json!({ "input": input })).map(|(asked, _)| asked)
+        };
+        let asked = read(answer_id("msg_", trace)).ok().unwrap();
+        assert_eq!(asked.history, [("Who?".to_owned(), String::new())]);
+        let [reference] = asked.references.as_slice() else { panic!("{:?}", asked.references) };
+        assert_eq!((reference.path.as_str(), reference.trace), ("input.2.id", trace));
+        for wrong in
+            [format!("msg_{trace}"), answer_id("resp_", trace), answer_id("msg_", trace).to_uppercase()]
+        {
+            assert_eq!(read(wrong).err().unwrap(), ["input.2.id"]);
+        }
+    }
+
+    #[test]
     fn what_would_have_to_be_stored_is_refused_by_its_name() {
         for (more, field) in [
             (json!({"previous_response_id": "resp_1"}), "previous_response_id"),
@@ -210,7 +250,11 @@ mod tests {
             (json!({"input": ["Who?", {"role": "user", "content": "Who?"}]}), "input.0"),
             (
                 json!({"input": [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "Who?"}]}),
-                "input.0.type",
+                "input.0.id",
+            ),
+            (
+                json!({"input": [{"type": "item_reference"}, {"role": "user", "content": "Who?"}]}),
+                "input.0.id",
             ),
         ] {
             assert_eq!(request(&more).err().unwrap(), [field], "{more}");

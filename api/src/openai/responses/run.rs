@@ -14,6 +14,11 @@ use crate::openai::{
     error::ErrorDetail,
 };
 
+/// What the ids of searches begin with.
+pub(super) const SEARCH: &str = "fs_";
+/// What the ids of answers begin with.
+pub(super) const MESSAGE: &str = "msg_";
+
 /// A response that is being made.
 pub(super) struct ResponseRun {
     pub(super) response: AgentResponse,
@@ -125,7 +130,7 @@ impl ResponseRun {
     }
 
     fn begin_search(&mut self, queries: Vec<String>) -> (usize, ResponseStep) {
-        let id = format!("fs_{}_{}", self.key, self.response.output.len());
+        let id = format!("{SEARCH}{}_{}", self.key, self.response.output.len());
         let status = ResponseStatus::InProgress;
         self.add(OutputItem::FileSearchCall(DocumentSearch { id, status, queries, results: None }))
     }
@@ -149,7 +154,7 @@ impl ResponseRun {
             return (open, None);
         }
         let message = OutputMessage {
-            id: format!("msg_{}", self.key),
+            id: format!("{MESSAGE}{}", self.key),
             status: ResponseStatus::InProgress,
             role: "assistant",
             content: Vec::new(),

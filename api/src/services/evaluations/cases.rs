@@ -37,7 +37,7 @@ use crate::{
 
 /// Cases that one request adds.
 const MOST_AT_ONCE: usize = 1_000;
-/// Bytes of what is to come of one case, and of all cases of a set, as JSON: runs have all of it in memory.
+/// Bytes of what is to come of one case, as JSON; and with the question, of all cases of a set: runs have all of it in memory.
 const CASE_BYTES: usize = 256 << 10;
 const SET_BYTES: u64 = 64 << 20;
 /// Documents that are looked for at a time.
@@ -150,16 +150,35 @@ fn too_many() -> ApiError {
 }
 
 /// Bytes of what is to come of a case.
-///
+fn expected_size(expect: &ExpectedOutcome) -> Result<usize, ApiError> {
+    Ok(serde_json::to_vec(expect).map_err(|_| ApiError::internal())?.len())
+}
+
 /// # Errors
-/// When they are too many.
-fn size(expect: &ExpectedOutcome) -> Result<u64, ApiError> {
-    let bytes = serde_json::to_vec(expect).map_err(|_| ApiError::internal())?.len();
-    if bytes > CASE_BYTES {
+/// When what is to come of a case has too many bytes.
+fn check_size(expect: &ExpectedOutcome) -> Result<(), ApiError> {
+    if expected_size(expect)? > CASE_BYTES {
         let message = format!("may have at most {CASE_BYTES} bytes in one case");
         return Err(ApiError::invalid_field("expect", &message));
     }
-    Ok(bytes as u64)
+    Ok(())
+}
+
+/// Bytes of a case that count in its set.
+fn size(question: &str, expect: &ExpectedOutcome) -> Result<u64, ApiError> {
+    Ok((question.len() + expected_size(expect)?) as u64)
+}
+
+/// # Errors
+/// When a set would have too many bytes.
+fn check_set(bytes: u64) -> Result<(), ApiError> {
+    if bytes > SET_BYTES {
+        let message = format!(
+            "The questions of an evaluation and what answers them may have at most {SET_BYTES} bytes."
+        );
+        return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_cases", message));
+    }
+    Ok(())
 }
 
 impl EvaluationService {
@@ -208,12 +227,12 @@ impl EvaluationService {
         if evaluation.cases.saturating_add(more) > MOST_CASES {
             return Err(too_many());
         }
-        let bytes = new.iter().map(|case| size(&case.expect)).sum::<Result<u64, ApiError>>()?;
-        if cases::expected_bytes(&mut tx, workspace, id).await?.saturating_add(bytes) > SET_BYTES {
-            let message =
-                format!("What answers the cases of an evaluation may have at most {SET_BYTES} bytes.");
-            return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_cases", message));
+        let mut bytes = cases::stored_bytes(&mut tx, workspace, id).await?;
+        for case in &new {
+            check_size(&case.expect)?;
+            bytes = bytes.saturating_add(size(&case.question, &case.expect)?);
         }
+        check_set(bytes)?;
         cases::insert(&mut tx, workspace, id, Some(actor.user), &new, now).await?;
         let made = new.into_iter().map(|case| EvaluationCase {
             id: case.id,
@@ -258,6 +277,9 @@ impl EvaluationService {
     }
 
     /// Changes a case, which is as it is returned afterwards.
+    ///
+    /// # Errors
+    /// When a document is not the workspace's, or the set would have more bytes than it may.
     pub(crate) async fn change_case(
         &self,
         actor: &Actor,
@@ -266,20 +288,34 @@ impl EvaluationService {
         change: CaseChange,
     ) -> Result<EvaluationCase, ApiError> {
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
-        let found = cases::find(&self.db, workspace, id, case).await?;
+        let expect = match change.expect {
+            Some(GivenExpectation(expect)) => Some(expect.map_err(|_| ApiError::not_found("document"))?),
+            None => None,
+        };
+        if let Some(expect) = &expect {
+            self.check_documents(workspace, std::iter::once(expect)).await?;
+            check_size(expect)?;
+        }
+        let mut tx = self.db.begin().await?;
+        db::locks::lock_workspace(&mut tx, workspace).await?;
+        evaluations::lock(&mut tx, workspace, id).await?.ok_or_else(unknown_case)?;
+        let found = cases::find(&mut tx, workspace, id, case).await?;
         let mut case = found.ok_or_else(unknown_case)?;
+        let before = size(&case.question, &case.expect.0)?;
         case.question = change.question.unwrap_or(case.question);
-        if let Some(GivenExpectation(expect)) = change.expect {
-            let expect = expect.map_err(|_| ApiError::not_found("document"))?;
-            self.check_documents(workspace, std::iter::once(&expect)).await?;
-            size(&expect)?;
+        if let Some(expect) = expect {
             case.expect = Json(expect);
         }
         if let Some(note) = change.note {
             case.note = note;
         }
+        let after = size(&case.question, &case.expect.0)?;
+        // Sets that were made before questions counted may have more, and can be made smaller.
+        if after > before {
+            let all = cases::stored_bytes(&mut tx, workspace, id).await?;
+            check_set(all.saturating_sub(before).saturating_add(after))?;
+        }
         case.updated_at = self.clock.now();
-        let mut tx = self.db.begin().await?;
         if !cases::update(&mut tx, workspace, &case, case.updated_at).await? {
             return Err(unknown_case());
         }

@@ -12,11 +12,13 @@ use lectern_shared::{
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::{EvaluationService, MOST_CASES};
+use super::EvaluationService;
 use crate::{error::ApiError, services::actor::Actor};
 
-/// Comparisons at once in a process: each has both runs in memory.
+/// Comparisons at once in a process: each has what is measured of both runs in memory.
 static COMPARISONS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+/// Results that are read at a time.
+const READ: u32 = 200;
 
 /// How two runs differ.
 pub(crate) struct RunComparison {
@@ -43,28 +45,52 @@ impl EvaluationService {
         let run = self.find_run(actor, id, run).await?;
         let other = self.find_run(actor, id, other).await?;
         let _turn = COMPARISONS.acquire().await.map_err(|_| ApiError::internal())?;
-        let (these, others) = (self.all_results(&run).await?, self.all_results(&other).await?);
-        let compared = move || {
-            let (metrics, differences) = compare(&these, &others);
-            let by_id = |results: Vec<StoredCaseResult>| -> HashMap<EvaluationCaseId, StoredCaseResult> {
-                results.into_iter().map(|result| (result.case_id, result)).collect()
-            };
-            let (mut these, mut others) = (by_id(these), by_id(others));
-            let differing = differences.len();
-            let told = differences.into_iter().take(limit).filter_map(|difference| {
-                let this = these.remove(&difference.case)?;
-                let other = others.remove(&difference.case)?;
-                Some((difference, this, other))
-            });
-            (metrics, told.collect(), differing)
-        };
-        let done = ComputePool::per_core().run(compared).await;
-        let (metrics, cases, differing) = done.map_err(|_| ApiError::internal())?;
+        let (these, others) = (self.measured(&run).await?, self.measured(&other).await?);
+        let done = ComputePool::per_core().run(move || compare(&these, &others)).await;
+        let (metrics, mut differences) = done.map_err(|_| ApiError::internal())?;
+        let differing = differences.len();
+        differences.truncate(limit);
+        let told: Vec<EvaluationCaseId> = differences.iter().map(|difference| difference.case).collect();
+        let (mut these, mut others) = (self.told(&run, &told).await?, self.told(&other, &told).await?);
+        let cases = differences.into_iter().filter_map(|difference| {
+            let this = these.remove(&difference.case)?;
+            let other = others.remove(&difference.case)?;
+            Some((difference, this, other))
+        });
+        let cases = cases.collect();
         Ok(RunComparison { run, other, metrics, cases, differing })
     }
 
-    async fn all_results(&self, run: &EvaluationRun) -> Result<Vec<StoredCaseResult>, ApiError> {
-        let most = u32::try_from(MOST_CASES).unwrap_or(u32::MAX);
-        Ok(runs::results(&self.db, run.workspace_id, run.id, Uuid::max().into(), most).await?)
+    /// What is measured of all cases of a run, without the texts and lists that nothing is measured by: they are far larger.
+    async fn measured(&self, run: &EvaluationRun) -> Result<Vec<StoredCaseResult>, ApiError> {
+        let mut results = Vec::new();
+        let mut before: EvaluationCaseId = Uuid::max().into();
+        loop {
+            let page = runs::results(&self.db, run.workspace_id, run.id, before, READ).await?;
+            let Some(last) = page.last() else { return Ok(results) };
+            before = last.case_id;
+            results.extend(page.into_iter().map(|mut stored| {
+                stored.question = String::new();
+                let result = &mut stored.result.0;
+                result.expect.forget_words();
+                for ranking in result.retrieval.values_mut() {
+                    ranking.retrieved = Vec::new();
+                }
+                if let Some(answer) = &mut result.answer {
+                    answer.text = String::new();
+                }
+                stored
+            }));
+        }
+    }
+
+    /// What came of these cases of a run.
+    async fn told(
+        &self,
+        run: &EvaluationRun,
+        cases: &[EvaluationCaseId],
+    ) -> Result<HashMap<EvaluationCaseId, StoredCaseResult>, ApiError> {
+        let results = runs::results_of(&self.db, run.workspace_id, run.id, cases).await?;
+        Ok(results.into_iter().map(|result| (result.case_id, result)).collect())
     }
 }

@@ -1,6 +1,6 @@
 //! The cases of evaluations, one by one and as files.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
 use axum::{
     body::Body,
@@ -11,11 +11,11 @@ use axum::{
 use futures::{StreamExt, TryStreamExt, stream};
 use lectern_derive::handler;
 use lectern_shared::{
-    ids::{EvaluationCaseId, EvaluationId, TraceId},
+    ids::{EvaluationCaseId, EvaluationId, TraceId, WorkspaceId},
     model::evaluation::EvaluationCase,
 };
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
@@ -34,15 +34,30 @@ use crate::{
         evaluations::{
             CaseChange, EvaluationService, ImportFormat, ImportOutcome, NewCase, NewCases, TraceCase,
         },
+        uploads::late,
     },
     state::AppState,
+    turns::{FairSemaphore, PermitError, SemaphoreLimits},
     v1::users::NullBody,
 };
 
 /// Bytes of a file with cases.
 const FILE: usize = 32 << 20;
-/// Files that are taken in at once in a process: each is in memory.
-static IMPORTS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+/// The longest that a file may take to be sent, as long as a JSON body: it has one of the turns meanwhile.
+const FILE_WITHIN: Duration = Duration::from_mins(2);
+/// Files that are taken in at once in a process: each is in memory. A workspace has one turn, so that nobody has them all.
+static IMPORTS: LazyLock<FairSemaphore<WorkspaceId>> = LazyLock::new(|| {
+    FairSemaphore::new(SemaphoreLimits {
+        at_once: 2,
+        reserved: 0,
+        of_one: 1,
+        waiting: 2,
+        // Less than proxies and clients wait for an answer.
+        patience: Duration::from_secs(20),
+    })
+});
+/// When a file that did not get its turn may be sent again, in seconds.
+const AGAIN: u64 = 10;
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
     let import = OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::disable());
@@ -285,10 +300,24 @@ pub(crate) async fn import_file(
     id: EvaluationId,
     request: Request,
 ) -> ApiResult<ImportOutcome> {
-    evaluations.find(actor, id).await?;
-    let _turn = IMPORTS.acquire().await.map_err(|_| ApiError::internal())?;
-    let (name, bytes) = read_file(request).await?;
+    let workspace = evaluations.find(actor, id).await?.owner.workspace_id;
+    let _turn = IMPORTS.acquire(workspace).await.map_err(of_turn)?;
+    let (name, bytes) = read_within(request, FILE_WITHIN).await?;
     evaluations.import(actor, id, ImportFormat::of(&name, &bytes), bytes).await
+}
+
+fn of_turn(error: PermitError) -> ApiError {
+    let message = match error {
+        PermitError::QueueFull => "Too many files with cases of this workspace wait; try again shortly.",
+        PermitError::Late => "Too many files with cases are taken in at this moment; try again shortly.",
+    };
+    let error = ApiError::new(ApiErrorKind::Unavailable, "too_many_imports", message);
+    ApiError { retry_after: Some(AGAIN), ..error }
+}
+
+/// The file of a form, and its name, if all of it comes within this time.
+async fn read_within(request: Request, within: Duration) -> Result<(String, Vec<u8>), ApiError> {
+    timeout(within, read_file(request)).await.map_err(|_| late())?
 }
 
 /// The file of a form, and its name.
@@ -357,4 +386,25 @@ async fn export(
         (header::CONTENT_DISPOSITION, HeaderValue::from_str(&name).map_err(|_| ApiError::internal())?),
     ];
     Ok((headers, Body::from_stream(lines)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_comes_without_a_silence_and_without_an_end_is_given_up() {
+        let head = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"cases.csv\"\r\n\r\n";
+        let pieces = stream::once(async move { head }).chain(stream::repeat("x")).then(|piece| async move {
+            yield_now().await;
+            Ok::<_, std::io::Error>(piece)
+        });
+        let request = axum::http::Request::builder();
+        let request = request.header(header::CONTENT_TYPE, "multipart/form-data; boundary=x");
+        let request = request.body(Body::from_stream(pieces)).unwrap();
+        let refused = read_within(request, Duration::from_millis(50)).await.err().unwrap();
+        assert_eq!((refused.kind.status(), refused.code), (408, "timeout"));
+    }
 }

@@ -69,14 +69,14 @@ macro_rules! select_case {
     };
 }
 
-/// One case of one of a workspace's sets.
+/// One case of a set that is [locked](super::lock).
 pub async fn find(
-    db: &Db,
+    tx: &mut Tx,
     workspace: WorkspaceId,
     evaluation: EvaluationId,
     id: EvaluationCaseId,
 ) -> Result<Option<EvaluationCase>> {
-    Ok(on!(db, |c| sqlx::query_as(select_case!("id = $1 AND evaluation_id = $2 AND workspace_id = $3"))
+    Ok(on!(tx, |c| sqlx::query_as(select_case!("id = $1 AND evaluation_id = $2 AND workspace_id = $3"))
         .bind(id)
         .bind(evaluation)
         .bind(workspace)
@@ -121,12 +121,12 @@ pub async fn following(
     .fetch_all(c))?)
 }
 
-/// Bytes of what is to come of the cases of a set that is [locked](super::lock), as they are stored.
-pub async fn expected_bytes(tx: &mut Tx, workspace: WorkspaceId, evaluation: EvaluationId) -> Result<u64> {
+/// Bytes of the questions of a set that is [locked](super::lock), and of what is to come of them, as they are stored.
+pub async fn stored_bytes(tx: &mut Tx, workspace: WorkspaceId, evaluation: EvaluationId) -> Result<u64> {
     let bytes: i64 = on!(tx, |c| {
         sqlx::query_scalar(
-            "SELECT CAST(COALESCE(SUM(octet_length(expect)), 0) AS BIGINT) FROM evaluation_cases
-         WHERE evaluation_id = $1 AND workspace_id = $2",
+            "SELECT CAST(COALESCE(SUM(octet_length(question) + octet_length(expect)), 0) AS BIGINT) FROM evaluation_cases
+             WHERE evaluation_id = $1 AND workspace_id = $2",
         )
         .bind(evaluation)
         .bind(workspace)
@@ -176,4 +176,49 @@ pub async fn delete(
         .bind(workspace)
     )?;
     Ok(rows == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::model::evaluation::{DeclineWord, Evaluation};
+
+    use super::*;
+    use crate::{
+        evaluations,
+        testing::{at, both, commit, made_in, workspace},
+    };
+
+    #[tokio::test]
+    async fn questions_count_among_the_bytes_of_their_own_set() {
+        for t in &both().await {
+            let workspace = workspace(&t.db, at(0)).await;
+            let [set, other] = [EvaluationId::generate(), EvaluationId::generate()];
+            for id in [set, other] {
+                let evaluation = Evaluation {
+                    id,
+                    owner: made_in(workspace),
+                    name: "Questions".to_owned(),
+                    agent_id: None,
+                    collection_ids: Json(Vec::new()),
+                    judge_id: None,
+                    created_at: at(1),
+                    updated_at: at(1),
+                    cases: 0,
+                };
+                commit!(t.db, |tx| evaluations::insert(tx, &evaluation));
+            }
+            for (set, question) in [(set, "Müde?"), (set, "Why?"), (other, "Elsewhere?")] {
+                let case = NewEvaluationCase {
+                    id: EvaluationCaseId::generate(),
+                    question: question.to_owned(),
+                    expect: ExpectedOutcome::Decline(DeclineWord::Decline),
+                    note: Some("not counted".to_owned()),
+                };
+                commit!(t.db, |tx| insert(tx, workspace, set, None, &[case], at(1)));
+            }
+            let mut tx = t.db.begin().await.unwrap();
+            let bytes = stored_bytes(&mut tx, workspace, set).await.unwrap();
+            assert_eq!(bytes, "Müde?\"decline\"Why?\"decline\"".len() as u64, "{}", t.name);
+        }
+    }
 }

@@ -110,6 +110,29 @@ pub async fn results(
     .fetch_all(c))?)
 }
 
+/// What came of these cases in a run, in any order.
+pub async fn results_of(
+    db: &Db,
+    workspace: WorkspaceId,
+    run: EvaluationRunId,
+    cases: &[EvaluationCaseId],
+) -> Result<Vec<StoredCaseResult>> {
+    if cases.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(on!(db, |c| async {
+        let mut query =
+            QueryBuilder::new("SELECT case_id, question, result FROM evaluation_results WHERE run_id = ");
+        query.push_bind(run).push(" AND workspace_id = ").push_bind(workspace).push(" AND case_id IN (");
+        let mut listed = query.separated(", ");
+        for case in cases {
+            listed.push_bind(*case);
+        }
+        query.push(")");
+        query.build_query_as().fetch_all(c).await
+    })?)
+}
+
 /// The last case of which a run has a result.
 pub async fn last_case(
     db: &Db,

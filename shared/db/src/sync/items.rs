@@ -45,7 +45,7 @@ pub struct SeenItem<'a> {
     pub etag: Option<&'a str>,
     /// When it was last changed, as its server wrote it.
     pub last_modified: Option<&'a str>,
-    /// SHA-256 of it, in hexadecimal.
+    /// SHA-256 of it, in hexadecimal, or the version that is told of it instead.
     pub sha256: Option<&'a str>,
     /// Where it links to.
     pub links: Option<&'a [String]>,

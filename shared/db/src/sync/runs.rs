@@ -170,6 +170,30 @@ pub async fn cancel(
     })?)
 }
 
+/// Stops the run of a source that is [locked](super::lock), if it asks whether so much is to be deleted, or was told to: what it has found
+/// gone, the source may have as it is from now on. Whoever is at it holds the claim no more.
+pub async fn cancel_deletion(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    source: SourceId,
+    why: &str,
+    now: Timestamp,
+) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE source_runs SET state = 'cancelled', error = $3, claim_id = NULL, lease_until = NULL, finished_at = $4
+             WHERE source_id = $1 AND workspace_id = $2
+               AND (state = 'waiting' OR (state IN ('queued', 'running') AND confirmed_by IS NOT NULL))"
+        )
+        .bind(source)
+        .bind(workspace)
+        .bind(why)
+        .bind(now)
+    )?;
+    Ok(())
+}
+
 /// Claims the next run: one that is queued, or whose worker has been silent for a lease. Of a workspace at most `of_one` are under
 /// way at once.
 pub async fn claim(

@@ -121,3 +121,43 @@ async fn what_a_run_has_not_seen_is_gone_once_somebody_says_so() {
         assert_eq!(commit!(t.db, |tx| items::share_gone(tx, &run)), (2, 1), "{}", t.name);
     }
 }
+
+#[tokio::test]
+async fn whoever_is_to_delete_what_is_gone_may_not_once_the_source_is_another_one() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let source = added(&t.db, owner).await;
+        let by = crate::testing::account_of(owner);
+        let waiting = async || {
+            queued(&t.db, owner, source).await.expect(t.name);
+            let run = claimed(&t.db, at(10), 1).await.expect(t.name);
+            commit!(t.db, |tx| runs::end(tx, &run, SyncRunState::Waiting, None, at(20)));
+            run.id
+        };
+        let confirm = async |id| commit!(t.db, |tx| runs::confirm(tx, owner, id, by)).is_some();
+        let state = async |id| runs::find(&t.db, owner, source, id).await.unwrap().expect(t.name).state;
+        for (is_confirmed, is_claimed) in [(false, false), (true, false), (true, true)] {
+            let what = format!("{}: {is_confirmed} {is_claimed}", t.name);
+            let id = waiting().await;
+            assert!(!is_confirmed || confirm(id).await, "{what}");
+            let claim =
+                if is_claimed { claimed(&t.db, at(30), 1).await.expect(&what).claim_id } else { None };
+            commit!(t.db, |tx| runs::cancel_deletion(tx, owner, source, "It is another one.", at(40)));
+            let run = runs::find(&t.db, owner, source, id).await.unwrap().expect(&what);
+            assert_eq!((run.state, run.finished_at), (SyncRunState::Cancelled, Some(at(40))), "{what}");
+            assert_eq!(run.error.as_deref(), Some("It is another one."), "{what}");
+            assert!(!confirm(id).await && claimed(&t.db, at(900), 1).await.is_none(), "{what}");
+            if let Some(claim) = claim {
+                let nothing = SyncCounts::default();
+                assert!(!commit!(t.db, |tx| runs::hold(tx, id, claim, at(100), &nothing)), "{what}");
+            }
+        }
+        // What only looks sees for itself that the source is another one.
+        let looking = queued(&t.db, owner, source).await.expect(t.name).id;
+        commit!(t.db, |tx| runs::cancel_deletion(tx, owner, source, "It is another one.", at(50)));
+        assert_eq!(state(looking).await, SyncRunState::Queued, "{}", t.name);
+        claimed(&t.db, at(60), 1).await.expect(t.name);
+        commit!(t.db, |tx| runs::cancel_deletion(tx, owner, source, "It is another one.", at(70)));
+        assert_eq!(state(looking).await, SyncRunState::Running, "{}", t.name);
+    }
+}

@@ -135,6 +135,20 @@ async fn texts_are_cut_at_the_limit_of_the_model_and_not_at_that_of_the_tokenize
     assert_ne!(cut, embedder.embed_question(&"ship ".repeat(61)).await.expect("a vector"));
 }
 
+#[tokio::test]
+async fn of_a_giant_text_only_the_beginning_is_looked_at() {
+    let dir = folder(&TinyModel::default());
+    let embedder = open(&dir).expect("a model");
+    let apart = |blanks: usize| format!(" ship{}river", " ".repeat(blanks));
+    let whole = embedder.embed_question("ship river").await.expect("a vector");
+    assert_eq!(embedder.embed_question(&apart(30_000)).await.expect("a vector"), whole);
+    let ship = embedder.embed_question("ship").await.expect("a vector");
+    assert_eq!(embedder.embed_question(&apart(40_000)).await.expect("a vector"), ship);
+    assert_eq!(embedder.embed_passages(vec![apart(40_000)]).await.expect("vectors"), [ship]);
+    // Nor does it matter where a character would be cut.
+    embedder.embed_question(&format!("x{}", "é".repeat(1 << 20))).await.expect("a vector");
+}
+
 #[test]
 fn the_shortest_of_the_limits_holds() {
     let dir = folder(&TinyModel::default());

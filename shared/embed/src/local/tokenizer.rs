@@ -21,6 +21,11 @@ use super::{
 /// More than the largest vocabularies take.
 const MOST_BYTES: u64 = 128 << 20;
 
+/// The bytes of a text that are looked at for each token that the model takes in, and at least. Words are shorter than that, so that what
+/// stands behind them is cut off in any case.
+const BYTES_OF_TOKEN: usize = 64;
+const LEAST_BYTES: usize = 32 << 10;
+
 /// A model's tokenizer, with the limits of the model and without those that came with it: files are published with the padding
 /// and cutting of whoever exported them.
 pub(super) struct ModelTokenizer {
@@ -111,7 +116,7 @@ impl ModelTokenizer {
     /// The tokens of a text after a prefix, cut at the limit, with those that the tokenizer adds. Errors are in words for the
     /// operator, without the text.
     pub(super) fn of(&self, prefix: &str, text: &str) -> Result<Vec<u32>, String> {
-        let mut encoding = self.encode(prefix, text)?;
+        let mut encoding = self.encode(prefix, beginning(text, self.most))?;
         encoding.truncate(self.most, 0, TruncationDirection::Right);
         let done = self.tokenizer.post_process(encoding, None, true);
         Ok(done.map_err(|_| failed())?.get_ids().to_vec())
@@ -126,6 +131,7 @@ impl ModelTokenizer {
             direction: TruncationDirection::Right,
             stride: 0,
         };
+        let (first, second) = (beginning(first, self.most_of_pair), beginning(second, self.most_of_pair));
         let (first, second) = (self.encode("", first)?, self.encode("", second)?);
         let (first, second) = truncate_encodings(first, Some(second), &room).map_err(|_| failed())?;
         let done = self.tokenizer.post_process(first, second, true).map_err(|_| failed())?;
@@ -143,6 +149,16 @@ impl ModelTokenizer {
         }
         self.tokenizer.encode_fast(&*text, false).map_err(|_| failed())
     }
+}
+
+/// What of a text can become its first tokens. Cutting up a text takes time and memory for all of it.
+fn beginning(text: &str, tokens: usize) -> &str {
+    let most = tokens.saturating_mul(BYTES_OF_TOKEN).max(LEAST_BYTES);
+    if text.len() <= most {
+        return text;
+    }
+    let text = text.trim_start();
+    &text[..text.floor_char_boundary(most)]
 }
 
 fn failed() -> String {

@@ -15,6 +15,7 @@
 
 mod fold;
 mod language;
+mod lead_in;
 mod passage;
 mod query;
 mod sentences;
@@ -31,7 +32,7 @@ use lectern_shared::model::language::Language;
 pub use self::stop_words::function_words;
 pub use self::{
     language::{detect_language, question_language},
-    passage::{best_sentence, covered_terms},
+    passage::{PassageMatch, best_sentence},
     query::LexicalQuery,
     sentences::{MAX_SENTENCE_CHARS, sentences},
 };

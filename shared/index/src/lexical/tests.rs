@@ -382,7 +382,7 @@ fn any_text_can_be_analysed() {
             })
             .collect();
         document_terms(&text, detect_language(&text));
-        assert!(covered_terms(&text, &text) <= 1.0001);
+        assert!(LexicalQuery::new(&text).matched(&text).coverage() <= 1.0001);
         for (start, end) in sentences(&text) {
             assert!(start < end && text.get(start..end).is_some());
         }
@@ -450,8 +450,54 @@ fn the_best_sentence_is_the_one_that_answers() {
 }
 
 #[test]
+fn what_a_heading_or_a_question_introduces_is_the_best_sentence() {
+    for (query, text, best) in [
+        (
+            "How do I reset my password?",
+            "## How do I reset my password?\n\nOpen the sign-in page and choose Forgot.",
+            "Open the sign-in page and choose Forgot.",
+        ),
+        (
+            "When are the quiet hours?",
+            "# House rules\n\n## Quiet hours\n\n---\n\nQuiet time is from ten to six. Be kind.",
+            "Quiet time is from ten to six.",
+        ),
+        (
+            "How do I reset it?",
+            "question: How do I reset it?\nanswer: Click the link.",
+            "answer: Click the link.",
+        ),
+        (
+            "Where do I park?",
+            "Where do I park? Behind the house. Where do I sleep? Upstairs.",
+            "Behind the house.",
+        ),
+        // Of a heading in two sentences, too.
+        ("How does the pump start?", "# 2. The pump's start\n\nPull the lever.", "Pull the lever."),
+        // What introduces nothing is the best there is.
+        ("Where do I park?", "Dogs are allowed. Where do I park?", "Where do I park?"),
+        ("parking", "## Parking\n\n## Pets\n\nDogs are allowed.", "## Parking"),
+        ("ticket 4711", "#4711 is the ticket. It is closed.", "#4711 is the ticket."),
+    ] {
+        assert_eq!(best_sentence(query, text).map(|range| &text[range]), Some(best), "{query} in {text}");
+    }
+}
+
+#[test]
+fn of_a_table_the_row_that_is_asked_for_is_the_best_sentence() {
+    let text = "These are our goods, when you will have them, and what we want for them.\n\n\
+                | Product | Delivery time | Price |\n|---|:-:|--:|\n| A100 | 3 days | 10 euros |\n\
+                | B200 | 9 days | 20 euros |\n\n| Product | Weight |\n|---|---|\n| B200 | 5 kg |\n";
+    let best = |query| best_sentence(query, text).map(|range| &text[range]);
+    assert_eq!(best("What is the delivery time of product B200?"), Some("| B200 | 9 days | 20 euros |"));
+    assert_eq!(best("What is the delivery time of product A100?"), Some("| A100 | 3 days | 10 euros |"));
+    assert_eq!(best("What is the weight of product B200?"), Some("| B200 | 5 kg |"));
+    assert_eq!(best("which products and prices are there"), Some("| Product | Delivery time | Price |"));
+}
+
+#[test]
 fn coverage_is_the_share_of_content_words_that_are_there() {
-    let covered = |query, text| (covered_terms(query, text) * 100.0).round();
+    let covered = |query, text| (LexicalQuery::new(query).matched(text).coverage() * 100.0).round();
     let near = |a: f32, b: f32| assert!((a - b).abs() < 0.5, "{a} {b}");
     near(covered("What is the default port?", "The default ports are 80 and 443."), 100.0);
     near(covered("What is the default timeout?", "The default port is 80."), 50.0);

@@ -28,6 +28,8 @@ fn a_quotation_that_the_source_holds_is_verified_with_its_place() {
         "\"the sky is blue at noon.\" [1]",
         "„the sky is blue at noon“ [1]",
         "«the sky is blue at noon»【1】",
+        "»the sky is blue at noon« [1]",
+        "”the sky is blue at noon” [1]",
         "“the sky is blue at noon”. [1]",
         "“the sky is blue at noon [1]”",
     ] {

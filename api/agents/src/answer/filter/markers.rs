@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 
 use super::{code::CodeState, known::KnownReferences};
-use crate::answer::cite::{MAX_MARKER_CHARACTERS, is_label, may_stand_in_marker, read_numbers};
+use crate::answer::{
+    cite::{MAX_MARKER_CHARACTERS, is_label, may_stand_in_marker, read_numbers},
+    quote::opens,
+};
 
 /// How far after `[1]` is looked for what makes it a link's text, in bytes.
 const LABEL_LIMIT: usize = 256;
@@ -31,6 +34,8 @@ pub(super) struct MarkerFilter {
     skip_blanks: bool,
     /// What closes the quotation marks that are open.
     closes: Option<&'static [char]>,
+    /// A mark that may open a quotation by what follows, and what stands before it.
+    may_open: Option<(char, char)>,
     growth: usize,
 }
 
@@ -44,6 +49,7 @@ impl Default for MarkerFilter {
             line_is_blank: true,
             skip_blanks: false,
             closes: None,
+            may_open: None,
             growth: 0,
         }
     }
@@ -178,6 +184,7 @@ impl MarkerFilter {
     fn pass(&mut self, character: char, passed: &mut String) {
         self.code.feed(character);
         if BLANKS.contains(&character) {
+            self.may_open = None;
             if !self.skip_blanks {
                 self.blanks.push_back(character);
             }
@@ -192,14 +199,22 @@ impl MarkerFilter {
         self.skip_blanks = false;
         self.pass_blanks(passed);
         passed.push(character);
-        self.last = Some(character);
+        let previous = self.last.replace(character).unwrap_or('\n');
         self.line_is_blank = character == '\n';
+        if let Some((mark, before)) = self.may_open.take()
+            && opens(mark, before, character)
+        {
+            self.closes = ends_of(mark);
+        }
         self.closes = match (self.closes, character) {
             (_, '\n') => None,
             (Some(closes), _) if closes.contains(&character) => None,
-            (None, '"') => Some(&['"']),
-            (None, '“' | '„') => Some(&['”', '“']),
-            (None, '«') => Some(&['»']),
+            (None, '"' | '“' | '„') => ends_of(character),
+            (None, '«' | '‹') if opens(character, previous, ' ') => ends_of(character),
+            (None, '»' | '›' | '”') => {
+                self.may_open = Some((character, previous));
+                None
+            }
             (closes, _) => closes,
         };
     }
@@ -209,5 +224,19 @@ impl MarkerFilter {
             self.last = Some(*last);
         }
         passed.extend(self.blanks.drain(..));
+    }
+}
+
+/// The marks that end a quotation which begins with this one.
+const fn ends_of(mark: char) -> Option<&'static [char]> {
+    match mark {
+        '"' => Some(&['"']),
+        '“' | '„' => Some(&['”', '“']),
+        '”' => Some(&['”']),
+        '«' => Some(&['»']),
+        '»' => Some(&['«']),
+        '‹' => Some(&['›']),
+        '›' => Some(&['‹']),
+        _ => None,
     }
 }

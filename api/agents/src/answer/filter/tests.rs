@@ -99,6 +99,7 @@ fn what_is_no_marker_and_no_foreign_address_stays_as_it_is() {
         "AT&T &amp; &lt;b&gt; &#65; & &x \\* \\\\ 1/2 //",
         "```html\n<script src=\"app.js\"></script>\n<link href='a.css'>\n```\n",
         "“it was shown before [7]”",
+        "»it was shown before [7]«, ”before [7]” and d’« avant [7] »",
         "A note[^1].\n\n[^1]: It is in https://listed.example/x.\n\n- [ ] [a](b) [Note]: x",
         "[![logo](https://listed.example/logo.png)](https://listed.example/x)",
         "1. So:\n   ```html\n   <b>x</b>\n\n   <script>y</script>\n   ```\n2. `a[0] <b>`, ``<`>``\n",
@@ -124,6 +125,10 @@ fn unknown_numbers_go_with_the_blank_before_them() {
         ("Blue [1-3].", "Blue [1, 2]."),
         ("Blue [0][3].", "Blue."),
         ("Blue [7] “or [9]”", "Blue “or”"),
+        // Behind a quotation it is no part of one, whatever it ends with.
+        ("»Blue« [7] sky »blue« [7]", "»Blue« sky »blue«"),
+        ("« Blue\nsky » [7] and ”blue” [7]", "« Blue\nsky » and ”blue”"),
+        ("»Blue«[7] ”sky”[7]", "»Blue« ”sky”"),
         ("Blue [9]", "Blue"),
         ("x[9](see", "x(see"),
         ("htt[9]ps://evil.example", "(link removed)"),

@@ -285,4 +285,15 @@ fn quoted_spans_know_many_marks_and_stop_at_paragraphs() {
     assert_eq!(inner("a 5\" pipe and \"real words\" here"), ["real words"]);
     assert!(inner("“never closed\n\nnext” one").is_empty());
     assert_eq!(inner("“over\na line”"), ["over\na line"]);
+    // With the marks turned round, as in German, Danish and Swedish books.
+    assert_eq!(
+        inner("»Der Himmel ist blau.« [1]. Außerdem …: »Das Meer ›hier‹ ist tief« [2]."),
+        ["Der Himmel ist blau.", "Das Meer ›hier‹ ist tief"]
+    );
+    assert_eq!(inner("(»a«) ›b‹ – ”c” *”d”* »… e«"), ["a", "b", "c", "d", "… e"]);
+    assert_eq!(inner("« un mot », d’« un autre » et («trois»)."), [" un mot ", " un autre ", "trois"]);
+    assert_eq!(inner("«a»,«b», »c«,»d«: »e«"), ["a", "b", "c", "d", "e"]);
+    for text in ["Menu » Datei » Neu", "« a\n\nb » [1] et c » [2]", "a» b»c «", "a.” [1] b” c"] {
+        assert!(inner(text).is_empty(), "{text}: {:?}", inner(text));
+    }
 }
