@@ -247,7 +247,7 @@ async fn a_copy_is_named_and_takes_no_place(mode: Mode) {
 }
 
 async fn nothing_is_found_where_there_is_nothing(mode: Mode) {
-    let service = Service::in_mode(mode).start().await;
+    let service = Service::in_mode(mode).env("LECTERN_JOB_MAX_ATTEMPTS", "1").start().await;
     let client = service.signed_up("ada@example.com").await;
     assert_eq!(ask(&client, "gate").await, [] as [Value; 0], "no documents");
     let lost = json!({ "name": "lost gate", "type": "TXT", "url": crate::bodies::NOWHERE });
