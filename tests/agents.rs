@@ -115,7 +115,11 @@ async fn what_is_left_out_or_null_is_as_by_default(mode: Mode) {
     let required = json!({ "name": "Clerk", "type": "CHATVENDOR" });
     let nulls =
         json!({ "description": null, "llm": null, "hasMemory": null, "promptId": null, "tags": null });
-    for body in [required.clone(), with(&required, &nulls)] {
+    // It asks no model, so it needs no name of one.
+    let nameless = ["", " "].map(|name| json!({ "llm": { "provider": "extractive", "model": name } }));
+    let unnamed = json!({ "llm": { "provider": "extractive" } });
+    let [blank, space] = nameless.map(|llm| with(&required, &llm));
+    for body in [required.clone(), with(&required, &nulls), with(&required, &unnamed), blank, space] {
         let made = ada.create_agent(&body).await;
         assert_eq!(made["llm"], json!({ "model": "extractive", "provider": "extractive" }), "{body}");
         assert_eq!((&made["description"], &made["hasMemory"]), (&json!(""), &json!(false)), "{body}");

@@ -48,6 +48,7 @@ pub(crate) const MASKED: char = '…';
 pub(crate) struct NewLlm {
     /// The model's name, sent to the provider as given.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    #[body(with = readers::model)]
     model: String,
     /// The provider. `openai-compatible` needs `base_url`; `extractive` needs no model at all: it quotes the documents.
     #[schema(value_type = ProviderSchema)]

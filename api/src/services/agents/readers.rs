@@ -67,6 +67,17 @@ pub(super) fn provider(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String 
     provider
 }
 
+/// A model's name, which `extractive` does without.
+pub(super) fn model(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
+    let is_blank = |name: &Value| name.as_str().is_some_and(|name| name.trim().is_empty());
+    if fields.parsed("provider") == Some(ModelProvider::Extractive)
+        && fields.get(rule.name).is_none_or(is_blank)
+    {
+        return ModelProvider::Extractive.label().to_owned();
+    }
+    fields.text(rule.name, rule.max_length)
+}
+
 pub(super) fn base_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
     let base_url = fields.optional_text(rule.name, rule.max_length);
     match &base_url {

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use super::sentences::is_table_rule;
+
 /// A sentence of a passage.
 pub(super) struct CountedSentence {
     /// Its bytes.
@@ -109,10 +111,7 @@ fn pass_on_headers(text: &str, weights: &[f32], sentences: &mut [CountedSentence
 
 /// The sentences of each line that stands above one like `|---|:-:|`.
 fn headers(text: &str, sentences: &[CountedSentence]) -> Vec<Range<usize>> {
-    let is_rule = |sentence: &CountedSentence| {
-        let words = &text[sentence.range.clone()];
-        words.contains('-') && words.chars().all(|c| matches!(c, '|' | '-' | ':') || c.is_whitespace())
-    };
+    let is_rule = |sentence: &CountedSentence| is_table_rule(&text[sentence.range.clone()]);
     let mut headers = Vec::new();
     for (at, pair) in sentences.windows(2).enumerate() {
         let [above, rule] = pair else { continue };
@@ -126,7 +125,7 @@ fn headers(text: &str, sentences: &[CountedSentence]) -> Vec<Range<usize>> {
 }
 
 fn is_row(text: &str, sentence: &CountedSentence) -> bool {
-    text[sentence.line..].trim_start().starts_with('|')
+    text[sentence.line..].lines().next().is_some_and(|line| line.contains('|'))
 }
 
 /// Whether a row has a word of the question that the header lacks.

@@ -19,7 +19,7 @@ const ABBREVIATIONS: [&str; 56] = [
 ///
 /// Boundaries are Unicode's (UAX #29), which would end a sentence at each line: here line breaks
 /// inside a paragraph are spaces, because text from a PDF has one at the end of every line. An empty
-/// line, a list item, a heading or a short line before a capital ends a paragraph.
+/// line, a list item, a row of a table, a heading or a short line before a capital ends a paragraph.
 pub fn sentences(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut found = Vec::new();
     for paragraph in paragraphs(text) {
@@ -46,18 +46,22 @@ fn paragraphs(text: &str) -> Vec<Range<usize>> {
     let mut open: Option<Range<usize>> = None;
     // The widest line of the open paragraph, and its last line.
     let (mut widest, mut last) = (0, "");
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
+    let (mut at, mut in_table) = (0, false);
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
         let range = at..at + line.len();
         at = range.end;
         let line = line.trim();
+        let was_in_table = in_table;
+        in_table = line.contains('|') && (in_table || lines.peek().is_some_and(|next| is_table_rule(next)));
         if line.is_empty() {
             all.extend(open.take());
             continue;
         }
         let is_heading = line.starts_with('#');
         let short = last.len() * 2 < widest.max(line.len()) && line.starts_with(char::is_uppercase);
-        let starts = is_heading || last.starts_with('#') || short || starts_item(line);
+        let is_at_row = in_table || was_in_table;
+        let starts = is_heading || last.starts_with('#') || short || is_at_row || starts_item(line);
         match &mut open {
             Some(paragraph) if !starts => {
                 paragraph.end = range.end;
@@ -72,6 +76,13 @@ fn paragraphs(text: &str) -> Vec<Range<usize>> {
     }
     all.extend(open);
     all
+}
+
+/// Whether a line is the one between the header of a table and its rows: `|---|:-:|`, or `--- | ---`.
+pub(super) fn is_table_rule(line: &str) -> bool {
+    line.contains('-')
+        && line.contains('|')
+        && line.chars().all(|c| matches!(c, '|' | '-' | ':') || c.is_whitespace())
 }
 
 /// Whether a line is an item of a list or a row of a table.

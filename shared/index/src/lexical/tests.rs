@@ -493,6 +493,13 @@ fn of_a_table_the_row_that_is_asked_for_is_the_best_sentence() {
     assert_eq!(best("What is the delivery time of product A100?"), Some("| A100 | 3 days | 10 euros |"));
     assert_eq!(best("What is the weight of product B200?"), Some("| B200 | 5 kg |"));
     assert_eq!(best("which products and prices are there"), Some("| Product | Delivery time | Price |"));
+    // As Markdown has it too.
+    let text =
+        "Product | Delivery time\n--- | ---\nDesk | 3 weeks\nLamp | 2 days\nWe deliver on working days.";
+    let best = |query| best_sentence(query, text).map(|range| &text[range]);
+    assert_eq!(best("What is the delivery time of the desk?"), Some("Desk | 3 weeks"));
+    assert_eq!(best("Delivery time lamp"), Some("Lamp | 2 days"));
+    assert_eq!(best("On which days do you deliver?"), Some("We deliver on working days."));
 }
 
 #[test]

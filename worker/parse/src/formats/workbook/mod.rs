@@ -33,6 +33,9 @@ const MAX_HELD: u64 = 256 << 20;
 /// These parts: the sheets of Open Document, and what the sheets of the others refer to. Sheets themselves are read cell by cell.
 const HELD: [&str; 5] = ["content.xml", "sharedstrings.xml", "sharedstrings.bin", "styles.xml", "styles.bin"];
 
+/// Columns that a sheet has, in each of the formats. Files say others: places up to there would be kept for them in every row.
+const MOST_COLUMNS: usize = 16_384;
+
 /// Reads a workbook, sheet by sheet.
 pub(crate) fn parse(
     bytes: Vec<u8>,
@@ -208,7 +211,7 @@ struct WorkbookReader<'a, 'o> {
     several: bool,
     /// Sheets that are hidden from those who open the workbook.
     hidden: u64,
-    /// Cells that hold something which the format does not know.
+    /// Cells that hold something which the format does not know, or stand where no sheet has any.
     unreadable: u64,
 }
 
@@ -324,11 +327,16 @@ impl WorkbookReader<'_, '_> {
         mut next: impl FnMut() -> Result<Option<SheetCell>, ParseAbort>,
     ) -> Result<(), ParseAbort> {
         // Most readers must not be asked again once they have said that they are at the end.
-        let mut ended = false;
+        let (mut ended, mut beyond) = (false, 0);
         let mut next = || {
-            let cell = if ended { None } else { next()? };
-            ended = cell.is_none();
-            Ok::<_, ParseAbort>(cell)
+            loop {
+                let cell = if ended { None } else { next()? };
+                ended = cell.is_none();
+                if cell.as_ref().is_none_or(|cell| cell.column < MOST_COLUMNS) {
+                    return Ok::<_, ParseAbort>(cell);
+                }
+                beyond += 1;
+            }
         };
         let (mut first, mut bytes) = (VecDeque::new(), 0);
         let mut sample: Vec<(u64, Vec<String>)> = Vec::new();
@@ -367,6 +375,7 @@ impl WorkbookReader<'_, '_> {
             }
             self.writer.field(column, &text)?;
         }
+        self.unreadable += beyond;
         self.writer.end_table()
     }
 
@@ -376,7 +385,7 @@ impl WorkbookReader<'_, '_> {
             self.writer.warn("hidden_sheets", message, self.hidden)?;
         }
         if self.unreadable > 0 {
-            let message = "Some cells hold a value of an unknown kind and were left out.";
+            let message = "Some cells hold a value of an unknown kind, or stand in no column of a sheet, and were left out.";
             self.writer.warn("unreadable_cells", message, self.unreadable)?;
         }
         if self.writer.finish()? { Ok(()) } else { Err(ParseError::Empty.into()) }

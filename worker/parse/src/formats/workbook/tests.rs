@@ -179,6 +179,17 @@ fn a_cell_at_the_far_end_of_a_sheet_takes_no_room_for_those_before_it() {
 }
 
 #[test]
+fn a_cell_in_a_column_that_no_sheet_has_is_left_out() {
+    let cell = |at: &str, text: &str| format!("<c r=\"{at}\" t=\"str\"><v>{text}</v></c>");
+    let row = [cell("A1", "here"), cell("XFD1", "last"), cell("XFE1", "beyond"), cell("ZZZZZZ1", "nowhere")];
+    let sheet = format!("<row r=\"1\">{}</row>", row.concat());
+    let outcome = load(xlsx(&[("Sheet", "visible", &sheet)])).unwrap();
+    assert!(outcome.text.contains("here") && outcome.text.contains("last"), "{}", outcome.text);
+    assert!(!outcome.text.contains("beyond") && !outcome.text.contains("nowhere"), "{}", outcome.text);
+    assert_eq!(outcome.warnings, ["unreadable_cells"]);
+}
+
+#[test]
 fn an_open_document_is_read_like_the_others() {
     let content = r#"<office:document-content xmlns:office="o" xmlns:table="t" xmlns:text="x"><office:body><office:spreadsheet><table:table table:name="Sheet"><table:table-row><table:table-cell office:value-type="string"><text:p>name</text:p></table:table-cell><table:table-cell office:value-type="string"><text:p>day</text:p></table:table-cell></table:table-row><table:table-row table:number-rows-repeated="2"><table:table-cell/></table:table-row><table:table-row><table:table-cell office:value-type="string"><text:p>Ann</text:p></table:table-cell><table:table-cell office:value-type="date" office:date-value="2024-05-01"><text:p>1 May</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet></office:body></office:document-content>"#;
     let outcome = load(archive(&[
