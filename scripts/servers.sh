@@ -15,6 +15,7 @@
 #                     exports TEST_OIDC_PROVIDER, the packages of a provider of OpenID Connect, fetched once into target/
 #   need_clients      exports TEST_CLIENTS_PYTHON and TEST_CLIENTS_NODE, the packages of other people's clients, fetched
 #                     once into target/ for each list of them in scripts/clients
+#   need_everything   all of these
 #   run_in_group …    runs a command in a process group of its own, which ends with the script; its status
 #   run_beside …      the same, in the background
 #
@@ -515,4 +516,14 @@ need_axe() {
 
 need_model() {
     if [[ -z ${TEST_MODEL_DIR:-} ]]; then fetch_model; fi
+}
+
+need_everything() {
+    need_servers
+    need_tesseract
+    need_chromium
+    need_axe
+    need_model
+    need_oidc_provider
+    need_clients
 }

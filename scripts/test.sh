@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 #
-# Runs every test of the workspace: `scripts/test.sh [arguments of cargo test]`.
+# Runs every test of the workspace: `scripts/test.sh [arguments of cargo test]`. `scripts/test.sh --prepare` only installs and fetches what
+# they need, and runs none.
 #
 # The end-to-end tests run over each store that the service supports. The servers they need are started here, private and
 # thrown away afterwards, whatever the tests' result; nothing that already runs on this machine is touched. Each server is
@@ -50,17 +51,12 @@ source scripts/servers.sh
 
 have cargo || die "cargo was not found; see https://rustup.rs"
 
-need_servers
-need_tesseract
-need_chromium
-need_axe
-need_model
-need_oidc_provider
-need_clients
+need_everything
+if [[ ${1:-} == --prepare ]]; then exit 0; fi
 
 if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
 # Most tests wait, for servers, browsers and each other's turns: with one for each core, the cores are idle for a part of the time.
-export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) + 1))}
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN)))}
 
 status=0
 run_in_group cargo test --workspace --locked "$@" || status=$?

@@ -20,7 +20,7 @@ use backup::command::{BackupArgs, RestoreArgs};
 use clap::{Parser, Subcommand};
 use doctor::command::DoctorArgs;
 use evaluate::EvalArgs;
-use jobs::JobsCommand;
+use jobs::{JobsCommand, say};
 use lectern_parse::child;
 use lectern_runtime::{
     ProcessRole, Runtime, RuntimeStartError,
@@ -149,13 +149,11 @@ fn main() -> ExitCode {
         LecternCommand::Serve => Box::pin(serve(settings)).await,
         LecternCommand::Migrate => {
             Runtime::start(settings, ProcessRole::Whole).await?.close().await;
-            tracing::info!("the schema is up to date");
-            Ok(())
+            say("the schema is up to date")
         }
         LecternCommand::Reindex => {
             let documents = Runtime::reindex(settings).await?;
-            tracing::info!(documents, "queued; they are indexed when the service runs");
-            Ok(())
+            say(&format!("queued: {documents}; they are indexed when the service runs"))
         }
         LecternCommand::Reembed => reembed::run(settings).await,
         LecternCommand::Reingest(args) => reingest::run(settings, args).await,
@@ -209,14 +207,13 @@ async fn user(settings: Settings, command: UserCommand) -> Result<(), FatalError
         UserCommand::Passwd { email } => accounts.set_password(&email, password().await?).await?,
     };
     runtime.close().await;
-    tracing::info!(user = %id, "done");
-    Ok(())
+    say(&format!("{id}  done"))
 }
 
 /// The first line of standard input.
 async fn password() -> Result<SecretString, FatalError> {
     if std::io::stdin().is_terminal() {
-        tracing::info!("type the password, then Enter");
+        writeln!(std::io::stderr(), "type the password, then Enter")?;
     }
     let mut line = String::new();
     BufReader::new(tokio::io::stdin()).read_line(&mut line).await?;

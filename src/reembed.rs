@@ -11,6 +11,8 @@ use lectern_shared::{
 };
 use lectern_worker::ParsingTools;
 
+use crate::jobs::say;
+
 /// How often it is looked how far the work is.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often that is said.
@@ -56,8 +58,7 @@ async fn wait(runtime: &Runtime, space: &EmbeddingSpace, shutdown: &Shutdown) ->
         let (done, left) = db::vectors::documents_in_space(&runtime.db, space).await?;
         let depth = db::jobs::depth(&runtime.db, runtime.jobs.now()).await?;
         if left == 0 {
-            tracing::info!(documents = done, "every document is embedded by this model");
-            return Ok(());
+            return say(&format!("every document is embedded by {}: {done}", space.model));
         }
         if depth.due + depth.waiting + depth.running == 0 {
             return Err(format!(

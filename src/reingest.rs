@@ -5,6 +5,8 @@ use lectern_db::{self as db, jobs::RereadTarget};
 use lectern_runtime::{ProcessRole, Runtime, process::FatalError};
 use lectern_shared::{config::Settings, model::page::PdfEngineName};
 
+use crate::jobs::say;
+
 /// Which PDFs are meant.
 #[derive(Args)]
 pub(crate) struct ReingestArgs {
@@ -32,19 +34,16 @@ fn target(text: &str) -> Result<RereadTarget, String> {
 /// When the installation cannot be opened.
 pub(crate) async fn run(settings: Settings, args: ReingestArgs) -> Result<(), FatalError> {
     let runtime = Runtime::start(settings, ProcessRole::Command).await?;
-    if args.dry_run {
+    let told = if args.dry_run {
         let documents = db::jobs::count_to_read(&runtime.db, args.engine).await?;
-        tracing::info!(documents, "would be read again");
+        format!("would be read again: {documents}")
     } else {
         let mut tx = runtime.db.begin().await?;
         let documents = db::jobs::enqueue_to_read(&mut tx, args.engine, runtime.jobs.now()).await?;
         tx.commit().await?;
         runtime.jobs.doorbell().ring(runtime.settings.jobs.concurrency);
-        tracing::info!(
-            documents,
-            "queued; the service reads them again, and answers from what it has until then"
-        );
-    }
+        format!("queued: {documents}; the service reads them again, and answers from what it has until then")
+    };
     runtime.close().await;
-    Ok(())
+    say(&told)
 }

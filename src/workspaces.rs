@@ -103,18 +103,15 @@ async fn execute(workspaces: &WorkspaceOperator, command: WorkspaceCommand) -> R
         WorkspaceCommand::Show { id } => say(description(&workspaces.show(id).await?)?.trim_end()),
         WorkspaceCommand::Quotas { id, quotas } => {
             let quotas = workspaces.set_quotas(id, quotas.into()).await?;
-            tracing::info!(workspace = %id, "done");
             say(&limits(quotas))
         }
         WorkspaceCommand::Member { id, email, role: Some(role), .. } => {
             let user = workspaces.put_member(id, &email, role).await?;
-            tracing::info!(workspace = %id, %user, %role, "done");
-            Ok(())
+            say(&format!("{user}  {role}"))
         }
         WorkspaceCommand::Member { id, email, role: None, .. } => {
             let user = workspaces.remove_member(id, &email).await?;
-            tracing::info!(workspace = %id, %user, "removed");
-            Ok(())
+            say(&format!("{user}  removed"))
         }
     }
 }

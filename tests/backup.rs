@@ -96,7 +96,7 @@ async fn a_backup_of_a_busy_service_is_whole_and_becomes_a_service_again() {
     for number in 0..3 {
         let folder = place.path().join(format!("backup-{number}"));
         let made = tokio::task::block_in_place(|| back_up(&service, &folder, &[])).well();
-        assert!(made.log.contains("the backup is made"), "{made:#?}");
+        assert!(made.out.contains("the backup is made"), "{made:#?}");
         assert!(!place.path().join(format!("backup-{number}.partial")).exists());
         backups.push(folder);
     }
@@ -120,7 +120,7 @@ async fn a_backup_of_a_busy_service_is_whole_and_becomes_a_service_again() {
         restore(&setup, folder, &["--verify"]).well();
         assert_eq!(count(setup.data_dir()), 0, "a look writes nothing");
         let restored = restore(&setup, folder, &[]).well();
-        assert!(restored.log.contains("start it with"), "{restored:#?}");
+        assert!(restored.out.contains("start it with"), "{restored:#?}");
         let (sound, report) = doctor(&setup, &["--deep"]);
         assert!(sound, "{report:#}");
         assert!(finding(&report, "orphans").is_none(), "{report:#}");
@@ -214,7 +214,8 @@ async fn a_backup_is_nobody_elses_business_and_can_do_without_the_key() {
     assert!(!ran.status.success() && ran.log.contains("exists already"), "{ran:#?}");
 
     let made = back_up(&service, &without, &["--without-key"]).well();
-    assert!(made.log.contains("secret.key") && !without.join("secret.key").exists(), "{made:#?}");
+    assert!(made.out.contains("not in the backup: the key, which is the file secret.key"), "{made:#?}");
+    assert!(!without.join("secret.key").exists(), "{made:#?}");
     let setup = Service::in_mode(Mode::Embedded);
     restore(&setup, &without, &[]).well();
     let refusal = setup.clone().start_refused().await;
@@ -248,11 +249,48 @@ async fn a_file_that_was_lost_before_is_left_out_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn blobs_that_cannot_be_marked_are_not_taken_for_anothers() {
+    let service = Service::start().await;
+    let place = tempfile::tempdir().unwrap();
+    let (folder, blobs) = (place.path().join("backup"), place.path().join("blobs"));
+    back_up(&service, &folder, &[]).well();
+    // In the way of the mark, and none itself.
+    std::fs::create_dir(&blobs).unwrap();
+    std::os::unix::fs::symlink("nowhere", blobs.join("instance")).unwrap();
+    let setup = Service::in_mode(Mode::Embedded).env("LECTERN_BLOBS", &format!("file://{}", blobs.display()));
+    let ran = restore(&setup, &folder, &[]);
+    assert!(!ran.status.success() && ran.log.contains("its marker"), "{ran:#?}");
+    assert!(!ran.log.contains("another installation"), "{ran:#?}");
+    assert_eq!(count(setup.data_dir()), 0, "what was begun is removed");
+
+    std::fs::remove_file(blobs.join("instance")).unwrap();
+    std::fs::write(blobs.join("instance"), "somebody else's").unwrap();
+    let ran = restore(&setup, &folder, &[]);
+    assert!(!ran.status.success() && ran.log.contains("another installation"), "{ran:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_commands_answer_does_not_depend_on_the_log() {
+    let service = Service::start().await;
+    let quiet = service.sibling().env("LECTERN_LOG", "error");
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("backup");
+    let made = lectern(&quiet, &["backup", folder.to_str().unwrap(), "--without-key"]).well();
+    assert!(made.out.contains("the backup is made"), "{made:#?}");
+    let verified = restore(&quiet, &folder, &["--verify"]).well();
+    for words in ["the backup is whole", "not in the backup: the key"] {
+        assert!(verified.out.contains(words), "{verified:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn over_postgresql_it_says_how_else() {
     let service = Service::in_mode(Mode::Postgres).start().await;
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("backup");
-    let ran = back_up(&service, &folder, &[]);
-    assert!(!ran.status.success() && ran.log.contains("pg_dump"), "{ran:#?}");
+    for ran in [back_up(&service, &folder, &[]), restore(&service.sibling(), &folder, &[])] {
+        let helps = ["pg_dump", "pg_restore"].iter().all(|program| ran.log.contains(program));
+        assert!(!ran.status.success() && helps, "{ran:#?}");
+    }
     assert!(!folder.exists());
 }

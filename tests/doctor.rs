@@ -19,6 +19,7 @@ in_both_modes!(
     an_index_that_is_gone_is_filled_again_by_the_next_start,
     documents_and_jobs_that_nobody_would_take_up_are_taken_up,
     what_belongs_to_nobody_goes,
+    a_key_that_only_a_webhook_needs_still_is_named,
     a_qdrant_that_lost_its_data_is_filled_again_while_the_service_runs
 );
 
@@ -143,7 +144,8 @@ async fn what_was_deleted_is_named_and_what_can_be_mended_is(mode: Mode) {
     assert_eq!(finding(&report, "files_missing").unwrap()["repairable"], false);
 
     let (_, report) = doctor(&setup, &["--repair"]);
-    assert_eq!(report["queued"], 5, "{report:#}");
+    // The service may have come across what the index has lost by itself.
+    assert!([Some(4), Some(5)].contains(&report["queued"].as_u64()), "{report:#}");
     assert!(
         finding(&report, "passages_missing").is_none(),
         "what is queued is not wrong any more: {report:#}"
@@ -234,6 +236,26 @@ async fn documents_and_jobs_that_nobody_would_take_up_are_taken_up(mode: Mode) {
         let after = indexed_anew(&client, before).await;
         assert_eq!(after["ingestion"]["status"], "SUCCEEDED", "{after:#}");
     }
+}
+
+async fn a_key_that_only_a_webhook_needs_still_is_named(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let webhook = json!({"url": "http://127.0.0.1:9/told", "events": ["document.deleted"]});
+    client.create("/webhooks", &webhook).await;
+    let setup = service.sibling();
+    let old = match setup.environment().get("LECTERN_SECRET_KEY") {
+        Some(key) => key.to_str().expect("text").to_owned(),
+        // Embedded, one was made.
+        None => std::fs::read_to_string(service.data_dir().join("secret.key")).expect("a key"),
+    };
+    let setup = setup
+        .env("LECTERN_SECRET_KEY", "a new key, of thirty-two bytes or more")
+        .env("LECTERN_SECRET_KEY_PREVIOUS", &old);
+    let (_, report) = doctor(&setup, &[]);
+    // The webhook's, and what a wrong key is noticed by.
+    let told = "2 of 2 secrets need LECTERN_SECRET_KEY_PREVIOUS still";
+    assert!(report.to_string().contains(told), "{report:#}");
 }
 
 async fn what_belongs_to_nobody_goes(mode: Mode) {

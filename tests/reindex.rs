@@ -1,7 +1,5 @@
 //! The search index can be made again from what is stored, and is the same one for every process.
 
-use std::process::Command;
-
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -13,7 +11,7 @@ use crate::{
         in_both_modes,
         qdrant::QdrantServer,
         service::{Mode, Service},
-        setup::{Program, Setup},
+        setup::Setup,
         web::Web,
         within_deadline,
     },
@@ -26,18 +24,9 @@ in_both_modes!(
     a_qdrant_that_lost_its_data_is_noticed_and_filled_again
 );
 
-/// Runs the command that queues all documents; what it wrote.
+/// Runs the command that queues all documents; what it answered.
 fn reindex(setup: &Setup) -> String {
-    let output = Command::new(Program::Lectern.path())
-        .arg("reindex")
-        .env_clear()
-        .envs(setup.environment())
-        .current_dir(setup.data_dir())
-        .output()
-        .expect("it starts");
-    let log = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{log}");
-    log
+    lectern(setup, &["reindex"]).well().out
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,8 +81,8 @@ async fn documents_are_indexed_again_although_their_sources_are_gone(mode: Mode)
     web.status("/rules.txt", 404);
     service.terminate().await;
 
-    let log = reindex(&service.sibling());
-    assert!(log.contains("\"documents\":1"), "one can be searched: {log}");
+    let told = reindex(&service.sibling());
+    assert!(told.starts_with("queued: 1;"), "one can be searched: {told}");
     service.restart().await;
     let after = indexed_anew(&client, &before).await;
 

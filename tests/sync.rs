@@ -29,6 +29,7 @@ in_both_modes!(
     a_source_that_is_put_right_loses_nothing_to_what_was_asked_before,
     secrets_of_sources_are_kept_and_go_nowhere_else,
     a_workspace_that_is_full_gets_no_more_documents,
+    a_quota_that_is_lowered_holds_in_the_run_that_is_under_way,
     a_feed_that_no_reader_survives_fails_alone,
     what_cannot_be_a_source_is_refused_with_what_to_change
 );
@@ -384,6 +385,29 @@ async fn a_workspace_that_is_full_gets_no_more_documents(mode: Mode) {
         listed.iter().any(|(_, outcome, reason)| outcome == "failed" && reason.contains("may store")),
         "{listed:?}"
     );
+}
+
+async fn a_quota_that_is_lowered_holds_in_the_run_that_is_under_way(mode: Mode) {
+    let service = setup(mode).start().await;
+    let operator = service.signed_up("operator@example.com").await;
+    let ada = service.signed_up("ada@example.com").await;
+    let workspace = ada.create("/workspaces", &json!({"name": "Archive"})).await;
+    let client = ada.in_workspace(id(&workspace));
+    client.ingest(&json!({"name": "there before", "type": "TXT", "content": "One."})).await;
+    let web = Web::start().await;
+    let (_, gate) = web.gate("/a", "text/html", "<title>a</title><p>Page a.</p>");
+    web.serve("/sitemap.xml", "text/plain", web.url("/a"));
+    let source = source(&client, "site", json!({"url": web.url("/")})).await;
+    let begun = start_run(&client, &source, json!({})).await;
+    gate.wait_until_reached().await;
+    let path = format!("/workspaces/{}", id(&workspace));
+    data(operator.patch(&path, &json!({"quotas": {"documents": 1}})).await);
+    gate.release();
+    let ended = settled(&client, &begun).await;
+    assert_eq!(counts(&ended), [0, 0, 0, 0, 1], "{ended:#}");
+    let listed = found(&client, &ended).await;
+    assert!(listed.iter().all(|(_, _, reason)| reason.contains("1 of 1 documents")), "{listed:?}");
+    assert_eq!(documents(&client).await.len(), 1);
 }
 
 async fn a_feed_that_no_reader_survives_fails_alone(mode: Mode) {

@@ -158,6 +158,13 @@ async fn what_is_not_taken_is_sent_again_and_what_is_gone_is_left_alone(mode: Mo
     let seen = web.wait_for_hits("/flaky", 3).await;
     assert_eq!(header(&seen[0], "webhook-id"), header(&seen[2], "webhook-id"));
 
+    // However long an answer is, its status says that the event was taken.
+    let long = web.serve("/long", "text/plain", "thanks ".repeat(100_000));
+    let made = webhook(&owner, &long, &["document.succeeded"]).await;
+    data(owner.post(&format!("/webhooks/{}/test", id(&made)), &json!({})).await);
+    let told = ended(&owner, &made, 1).await;
+    assert_eq!((&told[0]["state"], &told[0]["attempts"]), (&json!("delivered"), &json!(1)), "{told:#?}");
+
     let gone = webhook(&owner, &web.status("/gone", 410), &["document.succeeded"]).await;
     data(owner.post(&format!("/webhooks/{}/test", id(&gone)), &json!({})).await);
     let told = ended(&owner, &gone, 1).await;

@@ -3,6 +3,7 @@
 mod auth;
 mod body;
 mod client_address;
+mod coalesced;
 mod cors;
 mod dashboard;
 mod docs;

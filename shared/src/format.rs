@@ -64,8 +64,7 @@ impl FileFormat {
         if MAGIC.iter().any(|magic| head.starts_with(magic)) {
             return Self::Binary;
         }
-        let pdf = head.get(..PDF_BEGINS_WITHIN).unwrap_or(head);
-        if pdf.windows(5).any(|window| window == b"%PDF-") {
+        if is_pdf(head) && markup::detect(start_of_text(head), &named) != Some(Self::Html) {
             return Self::Pdf;
         }
         let narrowed;
@@ -76,7 +75,7 @@ impl FileFormat {
         } else if head.contains(&0) {
             return Self::Binary;
         } else {
-            head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head)
+            start_of_text(head)
         };
         let text = text.trim_ascii_start();
         if text.starts_with(b"{\\rtf") {
@@ -197,6 +196,25 @@ const MAGIC: &[&[u8]] = &[
     b"SQLite format 3\0",
     b"PAR1",
 ];
+
+/// A text without the mark of its encoding and the blanks before it.
+fn start_of_text(head: &[u8]) -> &[u8] {
+    head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start()
+}
+
+/// Whether a PDF file begins here. What comes before it ends with a line or is no text: a text may say how such files begin.
+fn is_pdf(head: &[u8]) -> bool {
+    let may_begin_behind = |before: &[u8]| {
+        start_of_text(before).is_empty()
+            || before.ends_with(b"\n")
+            || before.ends_with(b"\r")
+            || before.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
+            || std::str::from_utf8(before).is_err()
+    };
+    let head = head.get(..PDF_BEGINS_WITHIN).unwrap_or(head);
+    let mut places = head.windows(5).enumerate().filter(|(_, window)| *window == b"%PDF-");
+    places.any(|(at, _)| head.get(..at).is_some_and(may_begin_behind))
+}
 
 /// Whether bytes are text of two or four bytes a character, which is full of zeros.
 fn is_wide(head: &[u8], charset: Option<&str>) -> bool {

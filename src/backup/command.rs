@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use bytesize::ByteSize;
 use clap::Args;
 use lectern_runtime::process::FatalError;
 use lectern_shared::config::Settings;
 
 use super::BackupManifest;
+use crate::jobs::say;
 
 /// What is backed up, and where to.
 #[derive(Args)]
@@ -34,16 +36,17 @@ pub(crate) struct RestoreArgs {
 /// Why there is none.
 pub(crate) async fn make(settings: &Settings, args: &BackupArgs) -> Result<(), FatalError> {
     let manifest = super::make(settings, &args.folder, !args.without_key).await?;
-    tracing::info!(
-        folder = %args.folder.display(),
-        database_bytes = manifest.database.bytes,
-        files = manifest.blobs.count,
-        file_bytes = manifest.blobs.bytes,
-        "the backup is made"
-    );
-    besides(&manifest);
-    if !manifest.blobs.missing.is_empty() {
-        let documents = manifest.blobs.missing.len();
+    let BackupManifest { database, blobs, .. } = &manifest;
+    say(&format!(
+        "the backup is made: {}, with a database of {} and {} files of {}",
+        args.folder.display(),
+        ByteSize(database.bytes),
+        blobs.count,
+        ByteSize(blobs.bytes)
+    ))?;
+    besides(&manifest)?;
+    if !blobs.missing.is_empty() {
+        let documents = blobs.missing.len();
         tracing::warn!(
             documents,
             "the files of some documents were missing or damaged, and are not in the backup: `lectern doctor` names them"
@@ -63,24 +66,20 @@ pub(crate) async fn restore(settings: &Settings, args: &RestoreArgs) -> Result<(
         super::restore(settings, &args.folder).await?
     };
     let BackupManifest { program, created_at, blobs, .. } = &manifest;
+    let end = if args.verify { "whole" } else { "restored" };
     let files = blobs.count;
+    say(&format!("the backup is {end}: of {created_at}, by Lectern {program}, with {files} files"))?;
+    besides(&manifest)?;
     if args.verify {
-        tracing::info!(program, created_at, files, "the backup is whole");
-        besides(&manifest);
         return Ok(());
     }
-    tracing::info!(program, created_at, files, "the backup is restored");
-    besides(&manifest);
     if settings.qdrant.is_some() {
-        tracing::info!("run `lectern reindex` before the first start, which fills Qdrant again");
+        say("run `lectern reindex` before the first start, which fills Qdrant again")?;
     }
-    tracing::info!("start it with `lectern`; `lectern doctor` tells whether all is well");
-    Ok(())
+    say("start it with `lectern`; `lectern doctor` tells whether all is well")
 }
 
 /// What an installation needs that is not in the backup.
-fn besides(manifest: &BackupManifest) {
-    for what in &manifest.not_included {
-        tracing::info!("not in the backup: {what}");
-    }
+fn besides(manifest: &BackupManifest) -> Result<(), FatalError> {
+    manifest.not_included.iter().try_for_each(|what| say(&format!("not in the backup: {what}")))
 }

@@ -21,7 +21,7 @@ use lectern_shared::blobs::BlobError;
 pub(crate) enum BackupError {
     /// Only an embedded installation is backed up so.
     #[error(
-        "this installation is over PostgreSQL: back it up with pg_dump, and its blobs with their store's own means (docs/operations.md, Backup and restore)"
+        "this installation is over PostgreSQL: back it up and restore it with pg_dump and pg_restore, and its blobs with their store's own means (docs/operations.md, Backup and restore)"
     )]
     Postgres,
     /// There is nothing to back up.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, io, path::Path};
 use lectern_db::{self as db, checkup, singletons};
 use lectern_runtime as runtime;
 use lectern_shared::{
-    blobs::{BlobLocation, BlobStore},
+    blobs::{BlobError, BlobLocation, BlobStore},
     config::{DatabaseLocation, Settings},
     ids::DocumentId,
 };
@@ -88,7 +88,10 @@ async fn write(
     files::make_folder(&settings.data_dir).await?;
     let target = BlobStore::open(&settings.blobs).await?;
     if let Some(mark) = mark {
-        target.claim(mark).await.map_err(|_| elsewhere())?;
+        target.claim(mark).await.map_err(|error| match error {
+            BlobError::Foreign(_) => elsewhere(),
+            error => error.into(),
+        })?;
     }
     blobs(folder, manifest, snapshot, &target).await?;
     if manifest.key.is_some() {

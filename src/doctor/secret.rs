@@ -2,11 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use lectern_db::{checkup, singletons};
+use lectern_db::{Db, checkup, sealed::KeyUsage, singletons};
 use lectern_runtime as runtime;
 use lectern_shared::{
     config::DatabaseLocation,
-    secrets::{CANARY, Keyring},
+    secrets::{CANARY, Keyring, unhex},
 };
 
 use super::{DoctorContext, DoctorError, DoctorFinding, DoctorReport, InstallationPart, Severity};
@@ -64,30 +64,46 @@ pub(super) async fn look(look: &DoctorContext<'_>, report: &mut DoctorReport) ->
             return Ok(());
         }
     };
-    if canary.is_some_and(|canary| !runtime::opens_canary(&keyring, &canary)) {
+    if canary.as_ref().is_some_and(|canary| !runtime::opens_canary(&keyring, canary)) {
         let todo =
             "set LECTERN_SECRET_KEY to the right key, or give the old one as LECTERN_SECRET_KEY_PREVIOUS";
         report.add(error("wrong", "the key is not the one that this database was filled under").todo(todo));
         return Ok(());
     }
-    sealed(look, &keyring, report).await
+    sealed(look, &keyring, canary.as_deref(), report).await
 }
 
 fn error(code: &'static str, what: impl Into<String>) -> DoctorFinding {
     DoctorFinding::new(InstallationPart::Secret, Severity::Error, code, what)
 }
 
+/// Counts what is encrypted under which key, with the canary, which one of the keys opens.
+async fn usage(db: &Db, keyring: &Keyring, canary: Option<&str>) -> Result<KeyUsage, DoctorError> {
+    let current = keyring.current_id();
+    let previous = keyring.previous_id();
+    let mut found = checkup::sealed(db, current, previous.unwrap_or(current)).await?;
+    if previous.is_none() {
+        // Nothing is counted twice.
+        found.previous = 0;
+    }
+    if let Some(canary) = canary.and_then(unhex) {
+        let is_current = canary.starts_with(&keyring.head());
+        found.total += 1;
+        found.current += i64::from(is_current);
+        found.previous += i64::from(!is_current);
+    }
+    Ok(found)
+}
+
 /// Which keys are needed still.
 async fn sealed(
     look: &DoctorContext<'_>,
     keyring: &Keyring,
+    canary: Option<&str>,
     report: &mut DoctorReport,
 ) -> Result<(), DoctorError> {
-    let current = keyring.current_id();
-    let previous = keyring.previous_id();
-    // Without a previous key nothing is counted twice.
-    let found = checkup::sealed(look.db, current, previous.unwrap_or(current)).await?;
-    let old = if previous.is_some() { found.previous } else { 0 };
+    let found = usage(look.db, keyring, canary).await?;
+    let old = found.previous;
     let foreign = found.total - found.current - old;
     if foreign > 0 {
         let what = format!("{foreign} of {} secrets are encrypted under a key that is not set", found.total);

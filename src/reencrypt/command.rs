@@ -4,6 +4,7 @@ use lectern_runtime::{ProcessRole, Runtime, process::FatalError};
 use lectern_shared::{config::Settings, shutdown::Shutdown};
 
 use super::ReencryptOutcome;
+use crate::jobs::say;
 
 /// Does it, beside the running service or without.
 ///
@@ -25,7 +26,7 @@ pub(crate) async fn run(settings: Settings) -> Result<(), FatalError> {
     for row in &report.named {
         tracing::error!(table = row.table, id = %row.id, "its encrypted value cannot be opened");
     }
-    tracing::info!(values = report.renewed, "encrypted under LECTERN_SECRET_KEY");
+    say(&format!("encrypted under LECTERN_SECRET_KEY: {}", report.renewed))?;
     match report.end {
         ReencryptOutcome::Stopped => {
             return Err("stopped before everything was done: run it again to go on".into());
@@ -43,10 +44,7 @@ pub(crate) async fn run(settings: Settings) -> Result<(), FatalError> {
         "everything that can be opened is under LECTERN_SECRET_KEY"
     };
     match report.unreadable {
-        0 => {
-            tracing::info!("{freed}");
-            Ok(())
-        }
+        0 => say(freed),
         some => {
             Err(format!("{some} values can be opened by no key that is set, and were left; else {freed}")
                 .into())

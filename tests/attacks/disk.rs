@@ -12,14 +12,17 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{
-    client::{Client, PASSWORD, id, send},
-    command::try_upload as upload,
-    in_both_modes,
-    process::POLL,
-    service::{Mode, Service},
-    web::Web,
-    within_deadline,
+use crate::{
+    oidc::provider::{Browser, Provider, verified},
+    support::{
+        client::{Client, PASSWORD, id, send},
+        command::try_upload as upload,
+        in_both_modes,
+        process::POLL,
+        service::{Mode, Service},
+        web::Web,
+        within_deadline,
+    },
 };
 
 in_both_modes!(
@@ -165,6 +168,26 @@ async fn on_a_full_disk_everything_but_writing_works_and_writing_goes_on_when_th
             assert_eq!(slow["ingestion"]["attempts"], 1, "waiting is no attempt: {:#}", slow["ingestion"]);
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_the_provider_knows_is_signed_in_on_a_full_disk_and_makes_room() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(provider) = Provider::start().await else { return };
+    provider.knows("ada", &verified("ada@example.com"));
+    let setup = Service::in_mode(Mode::Embedded).env("LECTERN_DATA_DIR", disk.path().to_str().unwrap());
+    let service = provider.set(setup).start().await;
+    let ada = Browser::new(&service).sign_in("ada").await;
+    let kept = ada.ingest(&text("kept", 300)).await;
+    disk.fill();
+    until("a full disk", async || {
+        ada.post("/documents", &text("more", 200_000)).await.0 == StatusCode::INSUFFICIENT_STORAGE
+    })
+    .await;
+    let again = Browser::new(&service).sign_in("ada").await;
+    assert_eq!(again.user(), ada.user());
+    let (status, answer) = again.delete(&format!("/documents/{}", id(&kept))).await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -129,6 +129,23 @@ async fn assert_fits(browser: &Browser, page: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_stands_below_something_keeps_its_distance() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    service.signed_up("ada@example.com").await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    for page in ["account", "jobs", "members", "usage"] {
+        browser.goto(&format!("{}/{page}", service.base_url())).await;
+        let nearest = "return Math.round(Math.min(...[...document.querySelectorAll('main > * + *')].map((block) =>
+            block.getBoundingClientRect().top - block.previousElementSibling.getBoundingClientRect().bottom)))";
+        let nearest = browser.script(nearest, vec![]).await;
+        assert!(nearest.as_i64() >= Some(8), "{page}: {nearest} pixels");
+    }
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn long_names_make_no_page_wider_than_the_screen() {
     let Some(browser) = Browser::start().await else { return };
     let long = "x".repeat(240);

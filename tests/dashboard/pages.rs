@@ -240,11 +240,61 @@ async fn a_button_that_is_pressed_after_the_sign_in_has_ended_leads_to_a_page() 
         assert_eq!(location(&visits.submit(path, &[]).await), *asked, "{path}");
     }
     let asked = visits.get("/sign-in?next=documents&said=undone").await.text().await.expect("a text");
-    assert!(asked.contains("nothing was done"), "{asked}");
+    assert!(
+        asked.contains(
+            "<p class=\"notice neutral\" role=\"status\">Your sign-in had ended, so nothing was done"
+        ),
+        "{asked}"
+    );
     visits.sign_in("ada@example.com").await;
     for page in ["/documents", "/webhooks", "/"] {
         assert_eq!(visits.get(page).await.status(), StatusCode::OK, "{page}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_was_done_that_is_no_success() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let note = owner.ingest(&json!({"name": "Note", "type": "TXT", "content": "A note."})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    // All that match, where none does; and stopping what has ended.
+    let all = [("action", "delete"), ("all:boolean", "true"), ("filter", "name=nothing+is+called+so")];
+    let page = format!("/documents/{}", id(&note));
+    let unmatched = "/documents?said=unmatched&name=nothing+is+called+so".to_owned();
+    for (path, form, led_to, words) in [
+        ("/documents/bulk".to_owned(), &all[..], unmatched, "No document matches"),
+        (format!("{page}/cancel"), &[], format!("{page}?said=ended"), "It had ended already"),
+    ] {
+        let sent = visits.submit(&path, form).await;
+        assert_eq!(format!("/{}", location(&sent).trim_start_matches("../")), led_to, "{path}");
+        let shown = visits.get(&led_to).await.text().await.expect("a text");
+        assert!(
+            shown.contains(&format!("<p class=\"notice neutral\" role=\"status\">{words}")),
+            "{path}: {shown}"
+        );
+    }
+    let done = visits.get("/documents?said=deleted").await.text().await.expect("a text");
+    assert!(done.contains("Deleted.") && !done.contains("neutral"), "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn browsers_find_the_icon_where_a_page_names_none() {
+    let service = service().await;
+    let client = service.client();
+    for path in ["/favicon.ico", "/assets/icon.svg"] {
+        let icon = send(client.request_outside(Method::GET, path)).await;
+        assert_eq!(icon.status(), StatusCode::OK, "{path}");
+        assert_eq!(icon.headers()[CONTENT_TYPE], "image/svg+xml", "{path}");
+        assert!(icon.text().await.expect("a text").starts_with("<svg"), "{path}");
+    }
+    // Pages of failures show it too.
+    let failed = send(client.request_outside(Method::GET, "/sign-in/nowhere")).await;
+    let policy = failed.headers()[CONTENT_SECURITY_POLICY].to_str().expect("text");
+    assert_eq!(failed.status(), StatusCode::NOT_FOUND);
+    assert!(policy.contains("img-src 'self'"), "{policy}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,6 +59,120 @@ async fn whoever_gives_a_role_up_or_leaves_comes_to_a_page_that_they_may_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_link_leads_members_to_its_workspace_and_tells_nobody_what_there_is() {
+    const OFFER: &str = "Is it in another workspace?";
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let ben = service.signed_up("ben@example.com").await;
+    let eve = service.signed_up("eve@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    let (workspace, team) = join(&owner, &ben, "editor", &mut visits).await;
+    let note = team.create_document(&json!({"name": "Note", "type": "TXT", "content": "A note."})).await;
+    let link = format!("documents/{}?page=2", id(&note));
+    let missing = async |visits: &Visits<'_>, path: &str| {
+        let answer = visits.get(path).await;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+        answer.text().await.expect("a text")
+    };
+
+    // Signed in anew, somebody is in their own workspace, and opens a link that a colleague sent.
+    let mut visits = Visits::new(&service, &client);
+    let sign_in = [("email", "ben@example.com"), ("password", PASSWORD), ("next", link.as_str())];
+    assert_eq!(location(&visits.submit("/sign-in", &sign_in).await), format!("./{link}"));
+    let page = missing(&visits, &format!("/{link}&said=saved")).await;
+    let choice = format!("<option value=\"{}\">Team</option>", id(&workspace));
+    assert!(page.contains(OFFER) && page.contains(&choice), "{page}");
+    assert!(page.contains(&format!("name=\"next\" value=\"{link}\"")), "{page}");
+    let chosen = visits.submit("/workspace", &[("workspace", id(&workspace)), ("next", link.as_str())]).await;
+    assert_eq!(location(&chosen), format!("./{link}"));
+    assert!(read(&visits, &format!("/{link}")).await.contains("Note"));
+    // An address of elsewhere is not followed.
+    let form = [("workspace", id(&workspace)), ("next", "https://evil.example/")];
+    assert_eq!(location(&visits.submit("/workspace", &form).await), "./");
+
+    // Whoever is no member reads the same of what there is as of what there is not.
+    let other = eve.create("/workspaces", &json!({"name": "Other"})).await;
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("eve@example.com").await;
+    let mut told = Vec::new();
+    for document in [id(&note).to_owned(), uuid::Uuid::now_v7().to_string()] {
+        let page = missing(&visits, &format!("/documents/{document}")).await;
+        assert!(page.contains(OFFER) && page.contains(id(&other)), "{page}");
+        assert!(!page.contains(id(&workspace)) && !page.contains("Team"), "{page}");
+        // The id of the request is another one each time.
+        let (page, _) = page.split_once("Request ").expect("the id of the request");
+        told.push(page.replace(&document, ""));
+    }
+    assert_eq!(told[0], told[1]);
+    // With one workspace alone there is nothing to offer.
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    data(owner.delete_with(&format!("/workspaces/{}", id(&workspace)), &json!({"name": "Team"})).await);
+    let page = missing(&visits, &format!("/{link}")).await;
+    assert!(page.contains("There is nothing here") && !page.contains(OFFER), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_password_is_said_to_be_set_where_somebody_signs_in_again() {
+    const NEW: &str = "another battery staple";
+    let service = service().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let client = service.client();
+    let (mut visits, mut elsewhere) = (Visits::new(&service, &client), Visits::new(&service, &client));
+    for browser in [&mut visits, &mut elsewhere] {
+        browser.sign_in("ada@example.com").await;
+    }
+    let renamed = visits.submit("/account", &[("name:text", "Ada Lovelace")]).await;
+    assert_eq!(location(&renamed), "./account?said=saved");
+    let form = [("currentPassword", PASSWORD), ("password", NEW)];
+    let changed = visits.submit("/account", &form).await;
+    assert_eq!(location(&changed), "./sign-in?next=account&said=password-changed");
+    let page = read(&visits, "/sign-in?next=account&said=password-changed").await;
+    assert!(page.contains("Your password is changed. Every sign-in has ended"), "{page}");
+    assert!(page.contains("name=\"next\" value=\"account\""), "{page}");
+    for browser in [&visits, &elsewhere] {
+        assert_eq!(location(&browser.get("/account").await), "./sign-in?next=account", "it has ended");
+    }
+    assert_eq!(ada.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+    let sign_in = [("email", "ada@example.com"), ("password", NEW), ("next", "account")];
+    assert_eq!(location(&visits.submit("/sign-in", &sign_in).await), "./account");
+    assert!(read(&visits, "/account").await.contains("Ada Lovelace"));
+    service.assert_no_secret_in_logs(&[PASSWORD, NEW]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_owner_is_told_the_name_of_the_workspace() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let ben = service.signed_up("ben@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    let (workspace, _) = join(&owner, &ben, "editor", &mut visits).await;
+    visits.sign_in("ada@example.com").await;
+    let refused = visits.submit("/account/delete", &[("password", PASSWORD)]).await;
+    assert_eq!(refused.status(), StatusCode::CONFLICT);
+    let page = refused.text().await.expect("a text");
+    assert!(page.contains("“Team”") && !page.contains(id(&workspace)), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dates_of_invitations_are_written_as_all_dates_are() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
+    let path = format!("/workspaces/{}/invitations", id(&workspace));
+    let invitation = owner.in_workspace(id(&workspace)).create(&path, &json!({"role": "asker"})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
+    let until = invitation["expiresAt"].as_str().expect("a time");
+    let page = read(&visits, "/members").await;
+    assert!(page.contains(&format!("until <time datetime=\"{until}\" data-day=\"yes\">")), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_has_a_button_for_deleting_it_where_that_is_let() {
     let service = service().await;
     let owner = service.signed_up("ada@example.com").await;

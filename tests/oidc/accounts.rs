@@ -26,8 +26,14 @@ async fn an_account_is_found_by_its_verified_e_mail_the_first_time(mode: Mode) {
     assert_eq!(linked.user(), ada.user());
     // The password goes on, and so does the link when the e-mail is another's.
     service.client().sign_in("ada@example.com", PASSWORD).await;
+    let links = async || {
+        let log = ada.read(&format!("/workspaces/{}/audit", id(ada.user()))).await;
+        log.to_string().matches("\"identity_linked\"").count()
+    };
+    assert_eq!(links().await, 1, "its owner can see that");
     provider.knows("a-1", &verified("grace@example.com"));
     assert_eq!(id(Browser::new(&service).sign_in("a-1").await.user()), id(ada.user()));
+    assert_eq!(links().await, 1);
     // An account that nobody at the provider has is whoever's the provider says the e-mail is.
     provider.knows("g-1", &verified("grace@example.com"));
     assert_eq!(id(Browser::new(&service).sign_in("g-1").await.user()), id(grace.user()));

@@ -3,7 +3,7 @@
 mod accounts;
 mod distrust;
 mod passwords;
-mod provider;
+pub mod provider;
 mod roles;
 
 use reqwest::{

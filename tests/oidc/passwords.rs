@@ -1,9 +1,10 @@
 //! What is left of passwords where people sign in by the provider.
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
+use url::Url;
 
-use super::provider::{Browser, Provider, verified};
+use super::provider::{Browser, PUBLIC, Provider, verified};
 use crate::support::{
     client::{Client, PASSWORD},
     service::{Mode, Service},
@@ -63,6 +64,29 @@ async fn admins_may_keep_their_passwords_for_the_day_on_which_the_provider_is_aw
     assert_eq!(service.client().post("/auth/sign-up", &new).await.0, StatusCode::FORBIDDEN);
     let change = json!({ "password": "another password", "currentPassword": PASSWORD });
     assert_eq!(ada.patch("/users/me", &change).await.0, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_is_switched_off_is_not_needed_to_delete_an_account() {
+    let Some(provider) = Provider::start().await else { return };
+    let (service, ada) = restarted(&provider, "admins").await;
+    let wrong = json!({ "password": "wrong" });
+    let (status, answer) = ada.delete_with("/users/me", &wrong).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "an admin's is on: {answer:#}");
+    provider.knows("grace", &verified("grace@example.com"));
+    let at = |path: &str| Url::parse(&format!("{PUBLIC}{path}")).expect("an address");
+    let mut browser = Browser::new(&service);
+    let page = browser.visit("grace").await;
+    let code = page.strip_prefix("/#/sign-in/").expect("a code");
+    let signed_in = browser.send(Method::POST, &at("/sign-in/code"), Some(format!("code={code}"))).await;
+    assert_eq!(signed_in.status(), StatusCode::SEE_OTHER);
+    let account = browser.send(Method::GET, &at("/account"), None).await.text().await.expect("a text");
+    assert!(!account.contains("type=\"password\""), "{account}");
+    assert!(account.contains("signed in within the last ten minutes"), "{account}");
+    let grace = Browser::new(&service).sign_in("grace").await;
+    let (status, answer) = grace.delete_with("/users/me", &wrong).await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    assert_eq!(grace.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use crate::{
     support::{
         client::{Client, data, envelope, id, send},
         in_both_modes,
+        loopback::Gate,
         model::{INPUT_TOKENS, Model, OUTPUT_TOKENS, Reply},
         service::{Mode, Service},
         within_deadline,
@@ -22,6 +24,7 @@ in_both_modes!(
     documents_and_bytes_over_the_quota_are_refused_with_what_is_used,
     tokens_over_the_months_quota_are_refused_with_what_is_used,
     tokens_of_an_answer_that_is_cut_off_count,
+    the_last_tokens_of_a_month_are_for_one_run_at_a_time,
 );
 
 /// A workspace of somebody's, and the operator, who is no member.
@@ -131,6 +134,36 @@ async fn tokens_over_the_months_quota_are_refused_with_what_is_used(mode: Mode) 
     set(&operator, &team, json!({ "tokensPerMonth": 100 * each })).await;
     assert_eq!(visits.submit("/ask/guide", &question).await.status(), StatusCode::OK);
     assert_eq!(ask(&asker, &agent, "Well?").await.0, StatusCode::OK);
+}
+
+async fn the_last_tokens_of_a_month_are_for_one_run_at_a_time(mode: Mode) {
+    const AT_ONCE: usize = 10;
+    let service = Service::in_mode(mode).start().await;
+    let (operator, team) = setting(&service).await;
+    let asker = team.joined(&service, "asker", "asker").await;
+    let (model, gate) = (Model::start().await, Gate::default());
+    let agent = json!({ "name": "guide", "type": "CHATVENDOR", "llm": model.llm("m") });
+    let agent = id(&team.owner.create_agent(&agent).await).to_owned();
+    let allowed = 4 * (INPUT_TOKENS + OUTPUT_TOKENS) + 1;
+    set(&operator, &team, json!({ "tokensPerMonth": allowed })).await;
+    model.always(Reply::text("I see."));
+    for _ in 0..4 {
+        assert_eq!(ask(&asker, &agent, "Well?").await.0, StatusCode::OK);
+    }
+    // One token is left, and nobody knows what those use that are answered at the moment.
+    model.always(Reply::gated("Let me", &gate, " think."));
+    let answers = join_all((0..AT_ONCE).map(|_| ask(&asker, &agent, "Well?")));
+    let released = async {
+        gate.wait_until_reached().await;
+        gate.release();
+    };
+    let (answers, ()) = tokio::join!(answers, released);
+    let (answered, refused): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|(status, _)| *status == StatusCode::OK);
+    assert_eq!(answered.len(), 1, "{refused:#?}");
+    for answer in &refused {
+        assert_over(answer, &format!("of {allowed} tokens"));
+    }
 }
 
 async fn tokens_of_an_answer_that_is_cut_off_count(mode: Mode) {

@@ -5,20 +5,25 @@ use std::{collections::BTreeSet, time::Duration};
 use futures::future::join_all;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::{
     Team, api_token, ask, assert_no_workspace, assert_refused, ingested, question, quoting_agent, user_id,
 };
 use crate::{
+    dashboard::Visits,
     matrix::{rows::rows, things::Things},
     support::{
         client::{Client, data, envelope, id, send},
+        db::Database,
         in_both_modes,
         loopback::Gate,
         model::{Model, Reply},
+        process::POLL,
         service::{Mode, Service},
         web::Web,
+        within_deadline,
     },
 };
 
@@ -28,6 +33,7 @@ in_both_modes!(
     a_workspace_of_others_is_like_one_that_is_not_there,
     whoever_is_removed_finds_nothing_from_the_next_request_on,
     streams_of_whoever_is_removed_end_soon,
+    streams_on_a_page_end_soon_with_what_let_their_reader_in,
     ids_of_another_workspace_are_unknown_wherever_they_stand,
     sessions_and_traces_are_ones_own
 );
@@ -191,6 +197,91 @@ async fn streams_of_whoever_is_removed_end_soon(mode: Mode) {
     let ends = tokio::time::timeout(SOON, join_all(streams.into_iter().map(ended))).await;
     assert!(ends.is_ok(), "a stream of somebody who was removed goes on");
     gate.release();
+}
+
+async fn streams_on_a_page_end_soon_with_what_let_their_reader_in(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let bob = team.joined(&service, "bob", "asker").await;
+    let (model, gate) = (Model::start().await, Gate::default());
+    let agent = json!({ "name": "guide", "type": "CHATVENDOR", "llm": model.llm("m") });
+    let agent = id(&team.owner.create_agent(&agent).await).to_owned();
+    model.always(Reply::gated("Let me think", &gate, " no more."));
+    // His browser is in his own workspace, and stays signed in all along.
+    let browser = service.client();
+    let mut visits = Visits::new(&service, &browser);
+    visits.sign_in("bob@example.com").await;
+    let publication = format!("/agents/{agent}/publication");
+    for access in ["members", "public"] {
+        let page = json!({ "slug": "guide", "access": access });
+        let published = team.owner.request(Method::PUT, &publication).json(&page);
+        data(envelope(send(published).await).await);
+        let answer = visits.submit("/ask/guide/stream", &[("question", "Well?")]).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{access}");
+        match access {
+            "members" => team.remove(&bob).await,
+            _ => assert_eq!(data(team.owner.delete(&publication).await), Value::Null),
+        }
+        let end = tokio::time::timeout(SOON, ended(answer)).await;
+        assert!(end.is_ok(), "{access}: a stream goes on without what let its reader in");
+    }
+    gate.release();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_removed_at_this_moment_leaves_neither_a_page_nor_a_token_behind() {
+    let database = Database::fresh().await;
+    let service = Service::in_mode(Mode::Postgres).database_url(database.url()).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let bob = team.joined(&service, "bob", "builder").await;
+    let agent = quoting_agent(&bob, "Clerk").await;
+    let connect = async || PgConnection::connect(database.url()).await.expect("the service's database");
+    let (mut holding, mut beside) = (connect().await, connect().await);
+    let mut held = holding.begin().await.expect("a transaction");
+    sqlx::query("SELECT id FROM workspaces WHERE id = CAST($1 AS UUID) FOR UPDATE")
+        .bind(team.workspace.as_str())
+        .execute(&mut *held)
+        .await
+        .expect("a lock");
+    let page = json!({ "slug": "guide", "access": "public" });
+    let publish = bob.request(Method::PUT, &format!("/agents/{agent}/publication")).json(&page);
+    let token = json!({ "description": "a script's" });
+    let removal = async {
+        let both_wait = async {
+            loop {
+                let waiting: i64 = sqlx::query_scalar(
+                    "SELECT COUNT(*) FROM pg_stat_activity
+                     WHERE datname = current_database() AND wait_event_type = 'Lock'",
+                )
+                .fetch_one(&mut beside)
+                .await
+                .expect("a number");
+                if waiting >= 2 {
+                    return;
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        within_deadline("both requests to wait for the workspace", both_wait).await;
+        sqlx::query(
+            "DELETE FROM members WHERE workspace_id = CAST($1 AS UUID) AND user_id = CAST($2 AS UUID)",
+        )
+        .bind(team.workspace.as_str())
+        .bind(user_id(&bob))
+        .execute(&mut *held)
+        .await
+        .expect("a removal");
+        held.commit().await.expect("an end of it");
+    };
+    let published = async { envelope(send(publish).await).await };
+    let (published, made, ()) = tokio::join!(published, bob.post("/api-tokens", &token), removal);
+    assert_no_workspace(&published);
+    assert_no_workspace(&made);
+    assert_eq!(team.owner.read("/api-tokens").await, json!([]));
+    let page = team.owner.get(&format!("/agents/{agent}/publication")).await;
+    assert_refused(&page, 404, "not_found");
 }
 
 async fn ids_of_another_workspace_are_unknown_wherever_they_stand(mode: Mode) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use lectern_shared::clock::Clock;
 use reqwest::{
     Method, Response, StatusCode,
@@ -25,6 +26,8 @@ in_both_modes!(
     a_token_may_no_more_than_its_maker,
     a_token_that_is_bound_to_an_agent_asks_that_one_alone,
     a_token_for_pages_answers_its_own_pages_alone,
+    a_token_for_pages_tells_strangers_nothing_of_the_people,
+    a_workspace_has_a_thousand_tokens_and_no_more,
     a_token_ends_when_it_says,
     a_token_opens_only_so_many_requests_a_minute,
     the_value_of_a_token_is_its_makers_alone,
@@ -156,6 +159,60 @@ async fn a_token_for_pages_answers_its_own_pages_alone(mode: Mode) {
         let body = json!({ "description": "for our pages", "origins": origins });
         assert_refused(&ada.post("/api-tokens", &body).await, 422, "invalid_fields");
     }
+
+    // Each once; and none that is longer than an origin can be.
+    let twice = json!(["https://b.example", PAGE, "https://a.example", "https://a.example:443"]);
+    let made = ada.create("/api-tokens", &json!({ "description": "for our pages", "origins": twice })).await;
+    assert_eq!(made["origins"], json!(["https://a.example", "https://b.example", PAGE]));
+    let long = format!("https://{}example", "a.".repeat(140));
+    let body = json!({ "description": "for our pages", "origins": [PAGE, long] });
+    let answer = ada.post("/api-tokens", &body).await;
+    assert_refused(&answer, 422, "invalid_fields");
+    let field = &answer.1["error"]["fields"][0];
+    assert_eq!(field["path"], "origins.1", "{field:#}");
+    assert!(field["message"].as_str().is_some_and(|message| message.contains("270 bytes")), "{field:#}");
+}
+
+async fn a_token_for_pages_tells_strangers_nothing_of_the_people(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    team.joined(&service, "bob", "builder").await;
+    for role in ["asker", "owner"] {
+        let page = api_token(&team.owner, json!({ "origins": [PAGE], "role": role })).await;
+        let page = ada.with_token(&page);
+        page.read("/agents").await;
+        let own = [team.path(""), team.path("/members"), "/workspaces".to_owned(), "/traces".to_owned()];
+        for path in own {
+            let answer = page.get(&path).await;
+            assert_refused(&answer, 403, "token_restricted");
+            assert!(!answer.1.to_string().contains("@example.com"), "{path}: {:#}", answer.1);
+        }
+    }
+    let script = ada.with_token(&api_token(&team.owner, json!({ "role": "asker" })).await);
+    let members = script.read(&team.path("/members")).await;
+    assert_eq!(members.as_array().map(Vec::len), Some(2), "{members:#}");
+}
+
+async fn a_workspace_has_a_thousand_tokens_and_no_more(mode: Mode) {
+    const AT_ONCE: usize = 40;
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let body = json!({ "description": "a script's" });
+    let mut last = Value::Null;
+    for _ in 0..1_000 / AT_ONCE {
+        let made = join_all((0..AT_ONCE).map(|_| ada.create("/api-tokens", &body))).await;
+        last = made.into_iter().next_back().expect("a token");
+    }
+    assert_refused(&ada.post("/api-tokens", &body).await, 409, "too_many_tokens");
+    // That of a published page does not count: it hangs on its agent.
+    let agent = quoting_agent(&ada, "Clerk").await;
+    let page = json!({ "slug": "clerk", "access": "public" });
+    let published = ada.request(Method::PUT, &format!("/agents/{agent}/publication")).json(&page);
+    data(envelope(send(published).await).await);
+    data(ada.delete(&format!("/api-tokens/{}", id(&last))).await);
+    ada.create("/api-tokens", &body).await;
+    assert_refused(&ada.post("/api-tokens", &body).await, 409, "too_many_tokens");
 }
 
 async fn a_token_ends_when_it_says(mode: Mode) {

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use reqwest::StatusCode;
+use futures::future::join_all;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Team, accept, api_token, assert_no_workspace, assert_refused, ingested, user_id};
 use crate::support::{
-    client::{Client, PASSWORD, data, id},
+    client::{Client, PASSWORD, data, id, send},
     in_both_modes,
     service::{Mode, Service},
+    web::Web,
     within_deadline,
 };
 
@@ -22,6 +24,8 @@ in_both_modes!(
     ones_own_workspace_can_neither_be_deleted_nor_left,
     a_deleted_workspace_is_gone_with_everything_in_it,
     the_audit_log_tells_who_did_what_to_what,
+    deletions_exports_and_other_receivers_are_in_the_audit_log,
+    an_account_owns_a_hundred_workspaces_however_it_comes_to_them,
 );
 
 async fn a_workspace_is_made_shown_and_renamed(mode: Mode) {
@@ -212,6 +216,76 @@ async fn a_deleted_workspace_is_gone_with_everything_in_it(mode: Mode) {
     assert!(!ada.read("/workspaces").await.to_string().contains(&team.workspace));
     assert_eq!(ada.get(&format!("/documents/{document}")).await.0, StatusCode::NOT_FOUND);
     assert_eq!(ada.create("/search", &json!({ "query": "zephyrine valve" })).await, json!([]));
+}
+
+async fn deletions_exports_and_other_receivers_are_in_the_audit_log(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let owner = &team.owner;
+    let web = Web::start().await;
+    let told = |at: &str| web.serve(at, "text/plain", "");
+    let webhook = json!({ "url": told("/here"), "events": ["document.deleted"] });
+    let webhook = format!("/webhooks/{}", id(&owner.create("/webhooks", &webhook).await));
+    data(owner.patch(&webhook, &json!({ "active": false })).await);
+    data(owner.patch(&webhook, &json!({ "url": told("/there") })).await);
+    let evaluation = owner.create("/evaluations", &json!({ "name": "Questions" })).await;
+    let evaluation = format!("/evaluations/{}", id(&evaluation));
+    let case = json!({ "question": "Who rang the bell?", "expect": "decline" });
+    let cases = owner.create(&format!("{evaluation}/cases"), &case).await;
+    let exported = send(owner.request(Method::GET, &format!("{evaluation}/export"))).await;
+    assert!(exported.text().await.expect("lines").contains("Who rang the bell?"));
+    data(owner.delete(&format!("{evaluation}/cases/{}", id(&cases[0]))).await);
+    let prompt = json!({ "name": "Short", "template": "Be short.", "input_variables": [] });
+    let prompt = owner.create("/prompts", &prompt).await;
+    data(owner.delete(&format!("/prompts/{}", id(&prompt))).await);
+    let tag = owner.create("/tags", &json!({ "name": "green", "color": "#0e8a16" })).await;
+    data(owner.delete(&format!("/tags/{}", id(&tag))).await);
+
+    let log = owner.read(&team.path("/audit?limit=200")).await;
+    let told: Vec<(&str, &str)> = log
+        .as_array()
+        .expect("a list")
+        .iter()
+        .rev()
+        .map(|line| (text(line, "/action"), text(line, "/target/kind")))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("workspace_created", "workspace"),
+            ("secret_changed", "webhook"),
+            ("address_changed", "webhook"),
+            ("exported", "evaluation"),
+            ("deleted", "evaluation_case"),
+            ("deleted", "prompt"),
+            ("deleted", "tag"),
+        ]
+    );
+}
+
+async fn an_account_owns_a_hundred_workspaces_however_it_comes_to_them(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let bob = service.signed_up("bob@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let body = json!({ "name": "One of many" });
+    let mut last = Value::Null;
+    for _ in 0..10 {
+        let made = join_all((0..10).map(|_| bob.create("/workspaces", &body))).await;
+        last = made.into_iter().next_back().expect("a workspace");
+    }
+    assert_refused(&bob.post("/workspaces", &body).await, 403, "quota_exceeded");
+    let invitation = json!({ "token": team.invite("owner").await });
+    assert_refused(&bob.post("/invitations/accept", &invitation).await, 403, "quota_exceeded");
+    // In any other role there is room for him.
+    team.join(&bob, "builder").await;
+    let promoted = team.owner.patch(&team.member(&bob), &json!({ "role": "owner" })).await;
+    assert_refused(&promoted, 403, "quota_exceeded");
+    data(bob.delete_with(&format!("/workspaces/{}", id(&last)), &body).await);
+    // The invitation was not used up.
+    data(bob.post("/invitations/accept", &invitation).await);
+    assert_eq!(bob.read(&team.path("")).await["role"], "owner");
 }
 
 /// The text at a place in a line of the log; empty when there is none.

@@ -60,6 +60,23 @@ async fn a_run_ends_at_each_of_its_limits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tokens_that_a_model_thinks_away_are_a_limit_like_any_other() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    model.always(Reply::text("").finished_by("length"));
+    let limited = agent(&client, &model, json!({"max_total_tokens": 500})).await;
+    let (status, answer) = client.predict(id(&limited), "When does the gate open?").await;
+    assert_eq!(status.as_u16(), 200, "{answer:#}");
+    assert_eq!(answer["trace"]["finishReason"], "max_tokens", "{answer:#}");
+    assert!(answer["data"].as_str().is_some_and(|told| told.contains("its limit of tokens")), "{answer:#}");
+    // What a model may write in one step is for whoever has set it up.
+    let short = agent(&client, &model, json!({"max_tokens": 50})).await;
+    let (status, answer) = client.predict(id(&short), "When does the gate open?").await;
+    assert_eq!((status.as_u16(), &answer["error"]["code"]), (502, &json!("provider_empty")), "{answer:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn when_the_time_is_up_what_was_said_is_the_answer() {
     let service = Service::start().await;
     let client = service.signed_up("ada@example.com").await;

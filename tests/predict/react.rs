@@ -95,7 +95,14 @@ async fn an_empty_answer_is_asked_for_again_and_then_a_failure() {
     let (client, model, agent) = setting(&service).await;
     model.reply(Reply::text(""));
     model.reply(Reply::text("Final Answer: Half past six [1]."));
-    assert_eq!(client.predict(id(&agent), "When does the gate open?").await.1["data"], "Half past six [1].");
+    let (_, answer) = client.predict(id(&agent), "When does the gate open?").await;
+    assert_eq!(answer["data"], "Half past six [1].", "{answer:#}");
+    let messages = &model.bodies()[1]["messages"];
+    let roles: Vec<_> = messages.as_array().expect("messages").iter().map(|one| &one["role"]).collect();
+    assert_eq!(roles, ["system", "user", "user"], "providers refuse a message without a word: {messages:#}");
+    let steps = answer["trace"]["steps"].as_array().expect("steps");
+    let last = &steps.last().expect("a step")["input"][0]["content"];
+    assert!(last.as_str().is_some_and(|told| told.starts_with("Observation: ")), "{steps:#?}");
     model.reply(Reply::text(""));
     model.reply(Reply::text(""));
     let (status, answer) = client.predict(id(&agent), "When does the gate open?").await;

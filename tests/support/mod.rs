@@ -32,7 +32,7 @@ pub mod web;
 use std::time::Duration;
 
 /// How long anything may take before a test gives up on it. Far above what is normal, so that a slow machine fails no test.
-pub const DEADLINE: Duration = Duration::from_mins(1);
+pub const DEADLINE: Duration = Duration::from_mins(2);
 
 /// Waits for `future`, and ends the test when it is not done within [`DEADLINE`].
 pub async fn within_deadline<F: IntoFuture>(what: &str, future: F) -> F::Output {

@@ -39,7 +39,7 @@ in_both_modes!(
 async fn a_large_site_is_kept_in_step_politely_and_asks_before_a_mass_deletion(mode: Mode) {
     let (_service, client) = signed_up(mode).await;
     let pages = match mode {
-        Mode::Embedded => 2_000,
+        Mode::Embedded => 1_000,
         Mode::Postgres | Mode::Cluster => 400,
     };
     let site = TestSite::start(pages).await;

@@ -142,10 +142,11 @@ impl JobConsumer {
                 self.requeue_after_outage(&claim).await.map(|()| JobAttemptOutcome::Postponed)
             }
             ClaimOutcome::Failed(failure) => {
+                let pause = failure.pause();
                 let error = failure.into_error();
                 let report = hold.report();
                 telemetry::note(&Span::current(), "error.type", error.code.clone());
-                self.jobs.fail(&claim, &error, &report).await.map(|state| {
+                self.jobs.fail(&claim, &error, pause, &report).await.map(|state| {
                     log_failure(&error, state);
                     match state {
                         Some(JobState::Dead) => JobAttemptOutcome::Dead,

@@ -23,7 +23,7 @@ use lectern_shared::{
     clock::Timestamp,
     ids::{DocumentId, WorkspaceId},
     metrics::Metrics,
-    model::job::{IngestionError, JobState},
+    model::job::{IngestionError, JobState, QueueDepth},
     retry::{JitterRange, jitter},
     shutdown::Shutdown,
 };
@@ -44,7 +44,6 @@ const UNEMBEDDED_AFTER: Duration = Duration::from_mins(10);
 const TIDY_EVERY: Duration = Duration::from_mins(5);
 /// An upload that nothing was added to for so long is given up.
 const UNFINISHED_AFTER: Duration = Duration::from_hours(1);
-const CLOCK_EVERY: Duration = Duration::from_mins(1);
 /// The longest that one sweep may take; what is left waits for the next.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// How long one process keeps the broom without saying so again.
@@ -82,7 +81,6 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             runtime,
             soft: soft.clone(),
             me: Uuid::now_v7(),
-            clock_set: Instant::now(),
             swept: None,
             tidied: Instant::now(),
             embedded: None,
@@ -121,7 +119,6 @@ struct Sweeper {
     soft: CancellationToken,
     /// Who holds the broom.
     me: Uuid,
-    clock_set: Instant,
     swept: Option<Instant>,
     tidied: Instant,
     embedded: Option<Instant>,
@@ -184,48 +181,75 @@ impl StoreWatch {
     }
 }
 
+/// What a sweep has come across.
+struct FoundWork {
+    depth: QueueDepth,
+    generations: Vec<PurgeableGeneration>,
+    documents: Vec<DocumentId>,
+}
+
+impl FoundWork {
+    /// Whether there are documents or generations to be removed.
+    fn frees_room(&self) -> bool {
+        !self.generations.is_empty() || !self.documents.is_empty()
+    }
+
+    fn is_nothing(&self) -> bool {
+        let QueueDepth { due, waiting, running, .. } = self.depth;
+        due + waiting + running == 0 && !self.frees_room()
+    }
+}
+
 impl Sweeper {
     async fn sweep(&mut self) -> Result<(), SweepError> {
-        let runtime = &self.runtime;
-        if self.clock_set.elapsed() > CLOCK_EVERY {
-            runtime.jobs.follow_database_clock().await?;
-            self.clock_set = Instant::now();
-        }
-        let now = runtime.jobs.now();
+        let now = self.runtime.jobs.now();
         // While there is no room, nothing is looked for that would take more.
-        let has_room = runtime.db.regain_room().await.is_ok();
+        let has_room = self.runtime.db.regain_room().await.is_ok();
         if has_room && let Err(error) = self.embed().await {
             tracing::warn!(%error, "documents without vectors could not be queued to be embedded yet");
             self.embedded = Some(Instant::now());
         }
-        let runtime = &self.runtime;
-        let depth = db::jobs::depth(&runtime.db, now).await?;
-        let generations = generations::purgeable(&runtime.db, now, BATCH).await?;
-        let documents = documents::tombstones(&runtime.db, now, BATCH).await?;
-        let idle =
-            depth.due + depth.waiting + depth.running == 0 && generations.is_empty() && documents.is_empty();
+        let found = self.look(now).await?;
         // A service that does nothing leaves the disk alone.
-        let rests = idle && self.swept.is_some_and(|swept| swept.elapsed() < IDLE_EVERY);
+        let rests = found.is_nothing() && self.swept.is_some_and(|swept| swept.elapsed() < IDLE_EVERY);
         if rests && !self.scrubber.is_due() && !self.orphans.is_due() {
             return Ok(());
         }
         // On a full disk only what frees room is worth its reserve.
-        let frees_room = !generations.is_empty() || !documents.is_empty();
-        let is_mine = self.acquire_sweep_lease(frees_room).await?;
+        let is_mine = self.acquire_sweep_lease(found.frees_room()).await?;
         self.store.written(Instant::now());
         if !is_mine {
             return Ok(());
         }
-        if rests {
-            self.look_through_index().await;
-            return Ok(());
+        if !rests {
+            self.swept = Some(Instant::now());
+            // Plans are quicker with it, and right without.
+            if let Err(error) = db::statistics::keep_up(&self.runtime.db).await {
+                tracing::debug!(%error, "the planner's statistics could not be brought up to date");
+            }
+            self.expire(now).await?;
+            if !self.purge(found, now).await? {
+                return Ok(());
+            }
         }
+        self.look_through_index().await;
+        Ok(())
+    }
+
+    /// What there is to do.
+    async fn look(&self, now: Timestamp) -> Result<FoundWork, DbError> {
+        let db = &self.runtime.db;
+        Ok(FoundWork {
+            depth: db::jobs::depth(db, now).await?,
+            generations: generations::purgeable(db, now, BATCH).await?,
+            documents: documents::tombstones(db, now, BATCH).await?,
+        })
+    }
+
+    /// Ends what has gone on for too long: claims of workers that went away, generations that nobody fills, and what is kept for a while
+    /// only.
+    async fn expire(&mut self, now: Timestamp) -> Result<(), DbError> {
         let runtime = &self.runtime;
-        self.swept = Some(Instant::now());
-        // Plans are quicker with it, and right without.
-        if let Err(error) = db::statistics::keep_up(&runtime.db).await {
-            tracing::debug!(%error, "the planner's statistics could not be brought up to date");
-        }
         // Workers that could not tell what became of their jobs come first.
         if self.store.is_settled(Instant::now()) {
             expire_job_leases(&runtime.db, &runtime.jobs, &runtime.metrics, now).await?;
@@ -233,7 +257,7 @@ impl Sweeper {
         let mut tx = runtime.db.begin_essential().await?;
         generations::abandon(&mut tx, now.plus(runtime.settings.index_grace)).await?;
         tx.commit().await?;
-        self.expire().await?;
+        self.forget().await?;
         if self.tidied.elapsed() > TIDY_EVERY {
             runtime.jobs.doorbell().tidy().await;
             // A store of blobs that is away keeps nothing else from being swept.
@@ -242,11 +266,34 @@ impl Sweeper {
             }
             self.tidied = Instant::now();
         }
+        Ok(())
+    }
+
+    /// Removes what nobody reads any more, and wakes workers for what waits. False when another process has the broom by now, or this one
+    /// stops.
+    async fn purge(&mut self, found: FoundWork, now: Timestamp) -> Result<bool, DbError> {
+        let FoundWork { depth, generations, documents } = found;
+        if !self.purge_generations(&generations).await? {
+            return Ok(false);
+        }
+        self.purge_documents(documents, now).await;
+        let waiting = usize::try_from(depth.due).unwrap_or(0);
+        let Runtime { jobs, settings, .. } = &self.runtime;
+        jobs.doorbell().ring(waiting.min(settings.jobs.concurrency));
+        if let Err(error) = self.purge_deleted_workspaces(now).await {
+            tracing::warn!(%error, "what is left of deleted accounts could not be removed yet");
+        }
+        Ok(true)
+    }
+
+    /// Removes generations, for a while. False when another process has the broom by now, or this one stops.
+    async fn purge_generations(&self, generations: &[PurgeableGeneration]) -> Result<bool, DbError> {
+        let runtime = &self.runtime;
         let purging = Instant::now();
         for generation in generations.iter().take_while(|_| purging.elapsed() < PURGED_FOR) {
             // Whoever else took the broom meanwhile goes on with it.
             if self.soft.is_cancelled() || !self.acquire_sweep_lease(true).await? {
-                return Ok(());
+                return Ok(false);
             }
             // One that cannot be removed does not keep the others.
             let purged = purge_generation(&runtime.db, &*runtime.index, &runtime.jobs, generation);
@@ -254,24 +301,21 @@ impl Sweeper {
                 tracing::warn!(%error, generation = %generation.retired.id(), "a generation could not be purged yet");
             }
         }
+        Ok(true)
+    }
+
+    /// Forgets deleted documents of which nothing is left, for a while.
+    async fn purge_documents(&self, documents: Vec<DocumentId>, now: Timestamp) {
+        let Runtime { db, blobs, .. } = &self.runtime;
         let purging = Instant::now();
         for document in documents.into_iter().take_while(|_| purging.elapsed() < PURGED_FOR) {
-            let Err(error) = purge_document(&runtime.db, &runtime.blobs, document, now).await else {
-                continue;
-            };
+            let Err(error) = purge_document(db, blobs, document, now).await else { continue };
             tracing::warn!(%error, %document, "a deleted document could not be purged yet");
             if matches!(error, SweepError::Blobs(BlobError::Unavailable { .. })) {
                 // The next would fare no better, and take as long to.
                 break;
             }
         }
-        let waiting = usize::try_from(depth.due).unwrap_or(0);
-        runtime.jobs.doorbell().ring(waiting.min(runtime.settings.jobs.concurrency));
-        if let Err(error) = self.purge_deleted_workspaces(now).await {
-            tracing::warn!(%error, "what is left of deleted accounts could not be removed yet");
-        }
-        self.look_through_index().await;
-        Ok(())
     }
 
     /// Looks at the next of what the index holds and should hold.
@@ -315,15 +359,22 @@ impl Sweeper {
 
     /// Removes what was added to deleted workspaces by requests that had begun before, some of them in each sweep, all in turn.
     async fn purge_deleted_workspaces(&mut self, now: Timestamp) -> Result<(), DbError> {
-        let runtime = &self.runtime;
-        let workspaces = leftovers::deleted(&runtime.db, self.looked_through, BATCH).await?;
+        let Runtime { db, .. } = &self.runtime;
+        let workspaces = leftovers::deleted(db, self.looked_through, BATCH).await?;
         if workspaces.is_empty() {
             self.looked_through = WorkspaceId::from(Uuid::nil());
         }
+        let purging = Instant::now();
         for workspace in workspaces {
             // Before it is tried: one that cannot be purged does not keep the others for ever.
             self.looked_through = workspace;
-            let mut tx = runtime.db.begin_essential().await?;
+            let mut more = true;
+            while more && purging.elapsed() < PURGED_FOR && !self.soft.is_cancelled() {
+                let mut tx = db.begin_essential_relaxed().await?;
+                more = leftovers::purge_some_runs(&mut tx, workspace).await?;
+                tx.commit().await?;
+            }
+            let mut tx = db.begin_essential().await?;
             let gone = leftovers::purge(&mut tx, workspace, now, now.minus(DELETED_FOR)).await?;
             tx.commit().await?;
             if gone {
@@ -334,7 +385,7 @@ impl Sweeper {
     }
 
     /// Forgets traces, kept answers, known addresses, invitations, lines of the audit log, receipts and deliveries whose time is over.
-    async fn expire(&self) -> Result<(), DbError> {
+    async fn forget(&self) -> Result<(), DbError> {
         while !self.soft.is_cancelled() {
             let mut tx = self.runtime.db.begin_essential().await?;
             let traces = traces::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;

@@ -53,8 +53,6 @@ const PAUSES: [Duration; 9] = [
     Duration::from_hours(20),
     Duration::from_hours(24),
 ];
-/// The most that is read of an answer, of which nothing is used.
-const ANSWER: u64 = 64 << 10;
 
 /// What a receiver answers that wants nothing any more.
 const GONE: u16 = 410;
@@ -238,7 +236,8 @@ async fn send(runtime: &Runtime, due: &DueDelivery) -> Result<u16, DeliveryFailu
         let value = HeaderValue::try_from(value).map_err(|_| DeliveryFailure::new("It cannot be sent."))?;
         headers.insert(name, value);
     }
-    let limits = RequestLimits { total_timeout: PATIENCE, idle_timeout: PATIENCE, max_bytes: ANSWER };
+    // The status alone decides. Nothing of the body is read, so it may be as long as it says.
+    let limits = RequestLimits { total_timeout: PATIENCE, idle_timeout: PATIENCE, max_bytes: u64::MAX };
     let request = EgressRequest {
         headers,
         body: Some(Bytes::from(delivery.body.clone())),

@@ -61,7 +61,7 @@ const DEPTH: usize = 200;
 const DEPTH_FACTOR: usize = 3;
 /// How long a hybrid search waits for the vector of a question.
 const EMBEDDED_WITHIN: Duration = Duration::from_secs(3);
-/// How long such searches do without a model that did not answer in time.
+/// How long such searches do without a model that is away, or did not answer in time.
 const SILENT_FOR: Duration = Duration::from_secs(5);
 /// Vectors of questions that are remembered.
 const CACHED_QUESTIONS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
@@ -198,8 +198,8 @@ pub struct SearchEngine {
     questions: Arc<Mutex<QuestionCache>>,
     metrics: Arc<Metrics>,
     compute: ComputePool,
-    /// When a model that did not answer in time is asked again.
-    silent_until: Arc<Mutex<Option<Instant>>>,
+    /// When the models that failed are asked again, by their spaces.
+    silent_until: Arc<Mutex<HashMap<Uuid, Instant>>>,
 }
 
 impl SearchEngine {
@@ -299,7 +299,8 @@ impl SearchEngine {
     }
 
     /// Puts the question to the model of every embedding space that is searched. With `known_only` those are left out that do
-    /// not know its language: they rank at random, which would drag down what the words find.
+    /// not know its language: they rank at random, which would drag down what the words find. A search by meaning alone has to have an
+    /// answer of one of them; others may be away.
     async fn ask(
         &self,
         request: &SearchRequest,
@@ -312,6 +313,7 @@ impl SearchEngine {
         }
         let language = if known_only { Some(self.language(request, summary).await?) } else { None };
         let question = sha256(request.query.as_bytes());
+        let mut failure = None;
         for space in &summary.spaces {
             let Some(embedder) = self.models.of_space(&self.db, *space).await else { continue };
             if language.is_some_and(|language| !embedder.knows(language)) {
@@ -326,14 +328,19 @@ impl SearchEngine {
                         self.questions.lock().put(key, vector.clone());
                         vector
                     }
-                    Err(error) if request.mode == SearchMode::Dense => return Err(error.into()),
                     Err(error) => {
-                        tracing::warn!(%error, "a question is searched by words only");
+                        tracing::warn!(%error, "documents of an embedding model are not searched by meaning");
+                        failure = failure.or(Some(error));
                         continue;
                     }
                 },
             };
             all.push(EmbeddedQuestion { embedder, vector, known_only });
+        }
+        if request.mode == SearchMode::Dense && all.is_empty() {
+            // It is being opened, or cannot be had; an empty list would say that nothing was found.
+            let missing = || EmbedError::Away("the model of the documents' vectors is not there".to_owned());
+            return Err(failure.unwrap_or_else(missing).into());
         }
         Ok(all)
     }
@@ -353,14 +360,20 @@ impl SearchEngine {
         if request.mode == SearchMode::Dense {
             return embedding.await;
         }
-        let silent = || EmbedError::Away("it does not answer in time".to_owned());
-        if self.silent_until.lock().is_some_and(|until| Instant::now() < until) {
-            return Err(silent());
+        let space = embedder.space().id;
+        if self.silent_until.lock().get(&space).is_some_and(|until| Instant::now() < *until) {
+            return Err(EmbedError::Away("it failed a moment ago".to_owned()));
         }
-        tokio::time::timeout(EMBEDDED_WITHIN, embedding).await.unwrap_or_else(|_| {
-            *self.silent_until.lock() = Some(Instant::now() + SILENT_FOR);
-            Err(silent())
-        })
+        let silent = |_| Err(EmbedError::Away("it does not answer in time".to_owned()));
+        let embedded = tokio::time::timeout(EMBEDDED_WITHIN, embedding).await.unwrap_or_else(silent);
+        // What it refuses may be this question alone.
+        if matches!(embedded, Err(EmbedError::Away(_))) {
+            let now = Instant::now();
+            let mut silent_until = self.silent_until.lock();
+            silent_until.retain(|_, until| now < *until);
+            silent_until.insert(space, now + SILENT_FOR);
+        }
+        embedded
     }
 
     /// The language of the question.

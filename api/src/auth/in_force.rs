@@ -1,12 +1,7 @@
 //! Answers that go on for long end soon after the credential that opened them: it is looked at once when a request comes, and then
 //! again for as long as the answer goes on. One task asks for all of them together, and only while there are some.
 
-use std::{
-    collections::HashMap,
-    io, mem,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{collections::HashMap, io, mem, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes, HttpBody},
@@ -15,6 +10,7 @@ use axum::{
     response::Response,
 };
 use futures::{StreamExt, stream};
+use lectern_shared::{ids::WorkspaceId, model::workspace::Role};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -130,21 +126,28 @@ impl Drop for CredentialSubscription {
     }
 }
 
-/// By what a request was opened. It goes with every request; whatever authenticates notes it here.
+/// By what a request was opened. It goes with every request; whatever authenticates notes it here, and the last note counts.
 #[derive(Clone)]
 pub(crate) struct RequestCredential {
     list: CredentialMonitor,
-    by: Arc<OnceLock<Credential>>,
+    by: Arc<Mutex<Option<Credential>>>,
 }
 
 impl RequestCredential {
     pub(crate) fn note(&self, credential: Credential) {
-        // A second look at the same request finds the same.
-        let _ = self.by.set(credential);
+        *self.by.lock() = Some(credential);
+    }
+
+    /// Notes that a sign-in opens another workspace than the request names, in which its account has this role.
+    pub(crate) fn note_workspace(&self, opened: WorkspaceId, with: Role) {
+        if let Some(Credential::SignIn { workspace, role, .. }) = self.by.lock().as_mut() {
+            (*workspace, *role) = (opened, with);
+        }
     }
 
     fn hold(&self) -> Option<CredentialSubscription> {
-        self.by.get().map(|credential| self.list.subscribe(*credential))
+        let credential = *self.by.lock();
+        credential.map(|credential| self.list.subscribe(credential))
     }
 
     /// Goes on with `work` as long as the credential is in force: for what takes long before there is an answer at all.

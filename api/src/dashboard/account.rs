@@ -73,8 +73,14 @@ pub(super) async fn change(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     SubmittedForm { visitor, body, .. }: SubmittedForm<AccountChange>,
 ) -> ApiResult {
+    let is_new_password = body.password.is_some();
     accounts.change(&visitor.actor(), body, peer.ip()).await?;
-    Ok(visitor.go("account?said=saved"))
+    // With a new password this sign-in has ended, too, so that it is said where somebody signs in again.
+    Ok(visitor.go(if is_new_password {
+        "sign-in?next=account&said=password-changed"
+    } else {
+        "account?said=saved"
+    }))
 }
 
 /// Ends every sign-in of the account.
@@ -91,7 +97,7 @@ pub(super) async fn sign_out_everywhere(
 /// The proof that one may delete an account, as its page sends it.
 #[derive(RequestBody, ToSchema)]
 pub(super) struct AccountRemovalForm {
-    /// The account's password, if it has one.
+    /// The account's password, if it has one and may use it.
     #[schema(value_type = Option<String>, max_length = 10_000)]
     password: Option<SecretString>,
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     session::{CookieNames, PAGE_WORKSPACE},
-    text::for_people,
+    text::{Notice, for_people},
 };
 use crate::{
     auth::Caller,
@@ -55,8 +55,8 @@ pub(super) struct Frame {
     pub(super) workspaces: Vec<WorkspaceChoice>,
     pub(super) role: Role,
     pub(super) is_admin: bool,
-    /// What was done just now.
-    pub(super) notice: Option<&'static str>,
+    /// What was done just now, or that there was nothing to do.
+    pub(super) notice: Option<Notice>,
     /// Why nothing was done just now.
     pub(super) problem: Option<&'static str>,
     /// Goes with each form of the page.
@@ -247,7 +247,7 @@ fn refused(error: ApiError) -> ApiError {
 }
 
 /// A page's address from the root, without what was said on it once.
-fn here(uri: &Uri) -> String {
+pub(super) fn here(uri: &Uri) -> String {
     let path = uri.path().trim_start_matches('/');
     let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let query: String = url::form_urlencoded::Serializer::new(String::new())
@@ -367,8 +367,8 @@ impl<T: FromFields + Send> FromRequest<AppState> for StrangersForm<T> {
 }
 
 /// What is said on a page about what was done just now, by the word in its address: the text is never the address's own.
-fn notice(said: &str) -> Option<&'static str> {
-    Some(match said {
+fn notice(said: &str) -> Option<Notice> {
+    let words = match said {
         "added" => "Added.",
         "saved" => "Saved.",
         "deleted" => "Deleted. Nothing finds it any more.",
@@ -380,8 +380,11 @@ fn notice(said: &str) -> Option<&'static str> {
         "joined" => "Welcome. You are a member of this workspace now.",
         "signed-out" => "You are signed out.",
         "thanks" => "Thank you. Your feedback is kept with the answer.",
+        "ended" => return Some(Notice::undone("It had ended already, so nothing was stopped.")),
+        "unmatched" => return Some(Notice::undone("No document matches, so nothing was done.")),
         _ => return None,
-    })
+    };
+    Some(Notice::done(words))
 }
 
 /// What is said in the same way of what could not be done. The scripts of the pages say the same.

@@ -10,6 +10,7 @@ mod building;
 mod cited;
 mod collections;
 mod documents;
+mod elsewhere;
 mod evaluations;
 mod frame;
 mod home;
@@ -201,7 +202,9 @@ pub(crate) fn router() -> Router<AppState> {
         "text/javascript; charset=utf-8",
         Bytes::from_static(include_bytes!("assets/embed.js")),
     );
-    for (path, file) in assets.into_iter().chain([("/embed.js", embed)]) {
+    // Browsers ask for it by themselves where nothing names an icon: on pages of failures, and where something is shown that is no page.
+    let (_, icon) = asset!("icon.svg", "image/svg+xml");
+    for (path, file) in assets.into_iter().chain([("/embed.js", embed), ("/favicon.ico", icon)]) {
         router = router.route(path, get(async move |headers: HeaderMap| file.answer(&headers)));
     }
     router

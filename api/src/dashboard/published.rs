@@ -133,13 +133,16 @@ impl PublishedServices {
         let entered = async {
             let (actor, is_stranger) = match self.publications.guest(open, origin).await? {
                 Some(guest) => {
+                    // Whoever is signed in besides is let in by the page's token, and no longer than that.
                     opened.note(guest.credential);
                     (guest.actor, true)
                 }
                 None => match visitor {
                     Ok(visitor) => {
                         let workspace = page.owner.workspace_id;
-                        (self.workspaces.enter(&visitor.actor(), workspace).await?.0, false)
+                        let (actor, joined) = self.workspaces.enter(&visitor.actor(), workspace).await?;
+                        opened.note_workspace(workspace, joined.role);
+                        (actor, false)
                     }
                     Err(response) => return Ok(Err(response)),
                 },

@@ -7,16 +7,16 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use lectern_runtime::Runtime;
 use lectern_shared::ids::WorkspaceId;
 
-use super::is_page;
+use super::{elsewhere, is_page};
 use crate::{
     auth::{PageWorkspace, WORKSPACE, headers::presented_credentials},
     client_address::TrustedProxy,
     error::{ApiError, ApiErrorKind},
     extract::parameter,
     public_address::PublicAddress,
+    state::AppState,
 };
 
 /// Where browsers tell which site a request comes from. Pages cannot set it.
@@ -86,7 +86,7 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Lets browsers in by their cookie.
-pub(crate) async fn admit(State(runtime): State<Runtime>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn admit(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_page = is_page(path);
     if !is_page && !is_api(path) {
@@ -94,7 +94,7 @@ pub(crate) async fn admit(State(runtime): State<Runtime>, mut request: Request, 
     }
     let is_proxied = request.extensions().get::<TrustedProxy>().is_some();
     let headers = request.headers();
-    let address = PublicAddress::of(runtime.settings.public_url.as_ref(), headers, is_proxied);
+    let address = PublicAddress::of(state.runtime.settings.public_url.as_ref(), headers, is_proxied);
     let (session, workspace) = CookieNames::at(&address).read(headers);
     // Whoever says in a header who they are is known by it, whatever their browser adds.
     let session = session.filter(|_| presented_credentials(headers).next().is_none());
@@ -118,6 +118,9 @@ pub(crate) async fn admit(State(runtime): State<Runtime>, mut request: Request, 
             && !headers.contains_key(WORKSPACE)
         {
             headers.insert(WORKSPACE, workspace);
+        }
+        if is_page && elsewhere::is_link(&request) {
+            return elsewhere::answer(&state, request, next).await;
         }
     }
     next.run(request).await

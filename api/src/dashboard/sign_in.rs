@@ -18,6 +18,7 @@ use super::{
     frame::{StrangersForm, SubmittedForm, own_path, see_other},
     html,
     session::CookieNames,
+    text::Notice,
 };
 use crate::{
     error::ApiError,
@@ -46,7 +47,7 @@ struct SignInPage<'a> {
     provider: Option<&'a str>,
     sign_up: bool,
     /// What was done just now, or was not.
-    said: Option<&'static str>,
+    said: Option<Notice>,
 }
 
 #[derive(Template)]
@@ -77,13 +78,20 @@ pub(super) async fn show(
 }
 
 /// What is said above the form about what led here, by the word in the address: the text is never the address's own.
-fn notice(said: &str) -> Option<&'static str> {
-    Some(match said {
+fn notice(said: &str) -> Option<Notice> {
+    let words = match said {
         "signed-out" => "You are signed out.",
-        "undone" => "Your sign-in had ended, so nothing was done. Sign in, and do it again.",
+        "password-changed" => {
+            "Your password is changed. Every sign-in has ended, in this browser and in all others; API tokens go on. Sign in with the new password."
+        }
         "account-deleted" => "Your account is deleted, with all that was yours alone.",
+        "undone" => {
+            let words = "Your sign-in had ended, so nothing was done. Sign in, and do it again.";
+            return Some(Notice::undone(words));
+        }
         _ => return None,
-    })
+    };
+    Some(Notice::done(words))
 }
 
 /// The page for making an account.
@@ -193,6 +201,10 @@ pub(super) async fn sign_out(jar: CookieJar) -> ApiResult {
 pub(super) struct WorkspaceSelection {
     #[schema(max_length = 100)]
     workspace: String,
+    /// Where to go on to there, from the root.
+    #[schema(value_type = Option<String>, max_length = 10_000)]
+    #[body(default)]
+    next: String,
 }
 
 /// Chooses a workspace.
@@ -204,5 +216,5 @@ pub(super) async fn choose(
 ) -> Result<Response, ApiError> {
     let id: WorkspaceId = body.workspace.parse().map_err(|_| ApiError::not_found("workspace"))?;
     workspaces.find(&visitor.actor(), id).await?;
-    Ok(visitor.go_with("", [jar.choose(id)?]))
+    Ok(visitor.go_with(&own_path(Some(body.next)), [jar.choose(id)?]))
 }

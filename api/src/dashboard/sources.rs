@@ -22,7 +22,7 @@ use super::{
     PagePolicy,
     frame::{Frame, SubmittedForm, Visitor},
     html,
-    text::{counted, filters, size},
+    text::{counted, filters, size, stop_word},
 };
 use crate::{
     extract::{PathId, PathIds, parameter},
@@ -500,6 +500,7 @@ async fn cancel(
     visitor: Visitor,
     PathIds(id, run): PathIds<SourceId, SourceRunId>,
 ) -> ApiResult {
-    sources.cancel(&visitor.actor(), id, run).await?;
-    Ok(visitor.go(&format!("sources/{id}/runs/{run}?said=stopped")))
+    let found = sources.cancel(&visitor.actor(), id, run).await?;
+    let said = stop_word(found.state == SyncRunState::Cancelled);
+    Ok(visitor.go(&format!("sources/{id}/runs/{run}?said={said}")))
 }

@@ -13,6 +13,26 @@ use lectern_shared::{
 
 use crate::error::ApiError;
 
+/// What a page says of what happened just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Notice {
+    pub(super) words: &'static str,
+    /// The class that colours it.
+    pub(super) tone: &'static str,
+}
+
+impl Notice {
+    /// Something was done.
+    pub(super) const fn done(words: &'static str) -> Self {
+        Self { words, tone: "" }
+    }
+
+    /// Nothing was done, which is no success and no failure.
+    pub(super) const fn undone(words: &'static str) -> Self {
+        Self { words, tone: "neutral" }
+    }
+}
+
 /// Where an ingestion stands.
 pub(super) struct IngestionState {
     pub(super) word: &'static str,
@@ -41,7 +61,11 @@ impl IngestionState {
             (Some(stage), Some(progress)) => format!("{}: {}", stage_words(stage), progress_words(progress)),
             (Some(stage), None) => stage_words(stage).to_owned(),
             (None, _) if is_busy && ingestion.attempts > 0 => {
-                format!("{} so far", counted(ingestion.attempts.unsigned_abs(), "try", "tries"))
+                let tries = counted(ingestion.attempts.unsigned_abs(), "try", "tries");
+                match &ingestion.last_error {
+                    Some(error) => format!("{tries} so far. {}", error.0.message),
+                    None => format!("{tries} so far"),
+                }
             }
             (None, _) => String::new(),
         };
@@ -168,6 +192,11 @@ pub(super) fn for_people(mut error: ApiError) -> ApiError {
         }
     }
     error
+}
+
+/// The word by which a page is told whether something was stopped, or had ended before.
+pub(super) const fn stop_word(is_stopped: bool) -> &'static str {
+    if is_stopped { "stopped" } else { "ended" }
 }
 
 /// A time of day, in UTC: scripts show it as people at the browser have it.

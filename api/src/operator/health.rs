@@ -66,7 +66,8 @@ async fn live() -> Response {
 
 /// Whether the service can do its work
 ///
-/// Asks every part that the service depends on. Send it requests while this is 200.
+/// Asks every part that the service depends on. For alarms, and not for a balancer's choice: all processes share these parts, so
+/// none would be left.
 #[utoipa::path(
     get,
     path = "/health/ready",

@@ -36,7 +36,7 @@ pub use shell::AccountError;
 const FIRST: &str = "first-account";
 /// Longest text that is looked at as a new password, in characters.
 const LOOKED_AT: usize = 10_000;
-/// How old a sign-in may be that stands for the password of an account that has none.
+/// How old a sign-in may be that stands for the password of an account that has none, or may not use it.
 const FRESH: Duration = Duration::from_mins(10);
 
 /// A new account.
@@ -87,7 +87,7 @@ pub(crate) struct AccountRemoval {
 pub(crate) struct RemovalProof<'a> {
     /// Its password.
     pub(crate) password: Option<SecretString>,
-    /// The credential in hand. Where the account has no password, a sign-in of a moment ago is enough.
+    /// The credential in hand. Where the account has no password that it may use, a sign-in of a moment ago is enough.
     pub(crate) credential: Option<&'a str>,
 }
 
@@ -233,10 +233,18 @@ impl AccountService {
         Ok(found.ok_or_else(unknown)?.password_hash != NO_PASSWORD)
     }
 
+    /// Whether it is by its password that its owner proves to delete the account: one that is switched off proves nothing, and who signs
+    /// in with the provider may not know it any more.
+    async fn is_proved_by_password(&self, actor: &Actor) -> Result<bool, ApiError> {
+        let found = db::accounts::find_credentials(&self.db, actor.account()?).await?.ok_or_else(unknown)?;
+        let may_use_it = self.sign_ins.allow_password(found.user.is_admin).is_ok();
+        Ok(may_use_it && found.password_hash != NO_PASSWORD)
+    }
+
     /// Deletes an account and everything that belongs to it.
     ///
     /// # Errors
-    /// 403 when the account has no password and the credential is no sign-in of a moment ago.
+    /// 403 when the account has no password that it may use, and the credential is no sign-in of a moment ago.
     pub(crate) async fn delete(
         &self,
         actor: &Actor,
@@ -244,7 +252,7 @@ impl AccountService {
         address: IpAddr,
     ) -> Result<(), ApiError> {
         let (user, now) = (actor.account()?, self.jobs.now());
-        if self.has_password(actor).await? {
+        if self.is_proved_by_password(actor).await? {
             let missing = || ApiError::invalid_field("password", "is required");
             let password = proof.password.ok_or_else(missing)?;
             self.sign_ins.check_password(actor, password, "password", address).await?;
@@ -303,8 +311,9 @@ impl AccountService {
             } else if member.role == Role::Owner
                 && !db::workspaces::members::has_other_owner(tx, workspace, user).await?
             {
+                let name = db::workspaces::name(tx, workspace).await?;
                 let message = format!(
-                    "You are the last owner of the workspace {workspace}. Make another member an owner, or delete it, first."
+                    "You are the last owner of the workspace “{name}”. Make another member an owner, or delete it, first."
                 );
                 return Err(ApiError::new(ApiErrorKind::Conflict, "last_owner", message));
             } else {

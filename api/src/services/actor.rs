@@ -47,6 +47,11 @@ impl Permission {
     const fn is_of_bound_tokens(self) -> bool {
         matches!(self, Self::AskAgents | Self::ReadCitations)
     }
+
+    /// Whether this tells of people, of whom those who share a token are to know nothing.
+    const fn tells_of_people(self) -> bool {
+        matches!(self, Self::ListRuns | Self::ListMembers)
+    }
 }
 
 /// The API token that a request came with.
@@ -132,9 +137,13 @@ impl Actor {
                 format!("This needs the role `{least}` in the workspace; yours is `{}`.", self.role);
             return Err(ApiError::new(ApiErrorKind::Forbidden, "role_required", message));
         }
-        let is_of_others = permission == Permission::ListRuns && self.is_shared();
-        if is_of_others || self.is_bound() && !permission.is_of_bound_tokens() {
+        if self.is_bound() && !permission.is_of_bound_tokens() {
             let message = "This API token may only ask its agent, and read what that cites.";
+            return Err(ApiError::new(ApiErrorKind::Forbidden, "token_restricted", message));
+        }
+        if self.is_shared() && permission.tells_of_people() {
+            let message =
+                "This API token may be in many hands, and tells nothing of people and what they ask.";
             return Err(ApiError::new(ApiErrorKind::Forbidden, "token_restricted", message));
         }
         Ok(RowOwner::new(self.workspace, self.user))
@@ -323,6 +332,18 @@ mod tests {
         let own = bound.sees_runs_of().unwrap();
         assert_eq!((own.user, own.token), (bound.user, bound.token()), "apart from its maker's");
         assert!(bound.may_handle_tokens().is_err());
+    }
+
+    #[test]
+    fn a_token_for_pages_tells_nothing_of_people_whatever_else_it_may() {
+        let for_pages = actor(Role::Owner, Some(TokenScope { is_publishable: true, ..token(None) }));
+        for permission in [Permission::ListRuns, Permission::ListMembers] {
+            assert_eq!(for_pages.may(permission).unwrap_err().code, "token_restricted", "{permission:?}");
+        }
+        for permission in [Permission::AskAgents, Permission::ListAgents, Permission::BuildAgents] {
+            assert!(for_pages.may(permission).is_ok(), "{permission:?}");
+        }
+        assert!(actor(Role::Asker, Some(token(None))).may(Permission::ListMembers).is_ok());
     }
 
     #[test]

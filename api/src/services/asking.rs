@@ -137,14 +137,15 @@ impl AskService {
     ///
     /// # Errors
     /// What is wrong with the question, as far as it is known before anything is asked; 403 when the workspace has used what it may
-    /// this month.
+    /// this month, and 429 when what is left is taken by other runs.
     pub(crate) async fn ask(
         &self,
         actor: &Actor,
         asked: AskableAgent,
         question: AgentQuestion,
     ) -> Result<RunHandle, ApiError> {
-        self.usage.admit(actor).await?;
+        let reservation = self.usage.admit_run(actor).await?;
+        let question = AgentQuestion { reservation, ..question };
         Ok(run::start(&self.agents, &self.toolbox, asked.asked, asked.owner, question).await?)
     }
 
@@ -160,7 +161,8 @@ impl AskService {
         question: AgentQuestion,
     ) -> Result<RunHandle, ApiError> {
         actor.may(Permission::BuildAgents)?;
-        self.usage.admit(actor).await?;
+        let reservation = self.usage.admit_run(actor).await?;
+        let question = AgentQuestion { reservation, ..question };
         let former = self.history.to_ask(asked.asked, version).await?;
         Ok(run::start(&self.agents, &self.toolbox, former, asked.owner, question).await?)
     }

@@ -20,6 +20,7 @@ use super::{
     tokens::{self, TokenService},
 };
 use crate::{
+    coalesced::CoalescedReads,
     error::{ApiError, ApiErrorKind, FieldError},
     fields::GivenId,
     limits::{LimitKey, RateLimiter},
@@ -78,6 +79,8 @@ pub(crate) struct Authenticator {
     limits: RateLimiter,
     sign_ins: SignInService,
     tokens: TokenService,
+    /// Of many requests at once by the same account, not each asks for itself.
+    accounts: CoalescedReads<(UserId, WorkspaceId), Result<Option<AccountInWorkspace>, ApiError>>,
 }
 
 impl Authenticator {
@@ -88,7 +91,7 @@ impl Authenticator {
         sign_ins: SignInService,
         tokens: TokenService,
     ) -> Self {
-        Self { db, clock, limits, sign_ins, tokens }
+        Self { db, clock, limits, sign_ins, tokens, accounts: CoalescedReads::default() }
     }
 
     /// What this text is, whose, and what it may do in the workspace that is meant.
@@ -114,7 +117,8 @@ impl Authenticator {
         let named = context.workspace.unwrap_or(Ok(own));
         // Whoever names what cannot be one is told so only after the credential was found to be good.
         let workspace = named.unwrap_or(own);
-        let found = accounts::find_in_workspace(&self.db, claims.sub, workspace).await?;
+        let read = async { Ok(accounts::find_in_workspace(&self.db, claims.sub, workspace).await?) };
+        let found = self.accounts.share((claims.sub, workspace), read).await?;
         let found = found.filter(|found| found.user.token_version == claims.ver);
         let AccountInWorkspace { user, role, quotas } = found.ok_or_else(ApiError::credential_ended)?;
         let role = role.filter(|_| named.is_ok()).ok_or_else(|| ApiError::not_found("workspace"))?;

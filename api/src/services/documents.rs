@@ -57,6 +57,7 @@ use super::{
     workspaces::over_quota,
 };
 use crate::{
+    coalesced::CoalescedReads,
     error::{ApiError, ApiErrorKind},
     fields::GivenIds,
 };
@@ -127,6 +128,8 @@ pub(crate) struct DocumentService {
     creations: IdempotencyStore,
     audit: AuditService,
     recorder: RunRecorder,
+    /// Of many who follow the same document, not each asks for itself.
+    followed: CoalescedReads<(WorkspaceId, DocumentId), Result<Option<IngestionSummary>, ApiError>>,
 }
 
 fn unknown() -> ApiError {
@@ -185,7 +188,8 @@ impl DocumentService {
         recorder: RunRecorder,
     ) -> Self {
         let Runtime { db, clock, keyring, jobs, blobs, settings, .. } = runtime.clone();
-        Self { db, clock, keyring, jobs, blobs, settings, creations, audit, recorder }
+        let followed = CoalescedReads::default();
+        Self { db, clock, keyring, jobs, blobs, settings, creations, audit, recorder, followed }
     }
 
     /// Makes a document of what is at an address, or of a text, and queues it to be ingested.
@@ -325,7 +329,7 @@ impl DocumentService {
         id: DocumentId,
     ) -> Result<IngestionSummary, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        db::documents::ingestion(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)
+        self.read_ingestion(owner.workspace_id, id).await?.ok_or_else(unknown)
     }
 
     /// How an ingestion goes on that somebody follows; none when its document was deleted.
@@ -338,11 +342,20 @@ impl DocumentService {
         id: DocumentId,
     ) -> Result<Option<IngestionSummary>, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        db::documents::ingestion(&self.db, owner.workspace_id, id).await.map_err(|error| {
-            tracing::warn!(%error, "an ingestion cannot be followed any more");
+        self.read_ingestion(owner.workspace_id, id).await.map_err(|error| {
+            tracing::warn!(code = error.code, "an ingestion cannot be followed any more");
             let message = "A part of the service is away; connect again shortly.";
             ApiError::new(ApiErrorKind::Unavailable, "unavailable", message)
         })
+    }
+
+    async fn read_ingestion(
+        &self,
+        workspace: WorkspaceId,
+        id: DocumentId,
+    ) -> Result<Option<IngestionSummary>, ApiError> {
+        let read = async { Ok(db::documents::ingestion(&self.db, workspace, id).await?) };
+        self.followed.share((workspace, id), read).await
     }
 
     pub(super) async fn load(&self, actor: &Actor, id: DocumentId) -> Result<Document, ApiError> {

@@ -195,9 +195,15 @@ impl Services {
             jobs: JobService::new(db.clone(), jobs),
             members: MemberService::new(db.clone(), clock.clone(), workspaces.clone(), audit.clone()),
             oidc,
-            prompts: PromptService::new(db.clone(), clock.clone(), creations.clone(), history.clone()),
+            prompts: PromptService::new(
+                db.clone(),
+                clock.clone(),
+                creations.clone(),
+                history.clone(),
+                audit.clone(),
+            ),
             sign_ins,
-            tags: TagService::new(db.clone(), clock.clone(), creations.clone()),
+            tags: TagService::new(db.clone(), clock.clone(), creations.clone(), audit.clone()),
             tokens,
             tools: ToolService::new(
                 db.clone(),

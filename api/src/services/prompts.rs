@@ -10,7 +10,7 @@ use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     ids::PromptId,
-    model::{Json, prompt::Prompt},
+    model::{Json, audit::AuditAction, prompt::Prompt},
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -18,6 +18,7 @@ use uuid::Uuid;
 use super::{
     actor::{Actor, Permission},
     agents::versions::AgentHistory,
+    audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::error::{ApiError, FieldError};
@@ -92,6 +93,7 @@ pub(crate) struct PromptService {
     clock: Clock,
     creations: IdempotencyStore,
     history: AgentHistory,
+    audit: AuditService,
 }
 
 fn unknown() -> ApiError {
@@ -99,8 +101,14 @@ fn unknown() -> ApiError {
 }
 
 impl PromptService {
-    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore, history: AgentHistory) -> Self {
-        Self { db, clock, creations, history }
+    pub(crate) fn new(
+        db: Db,
+        clock: Clock,
+        creations: IdempotencyStore,
+        history: AgentHistory,
+        audit: AuditService,
+    ) -> Self {
+        Self { db, clock, creations, history, audit }
     }
 
     /// Makes a prompt.
@@ -175,6 +183,7 @@ impl PromptService {
         db::prompts::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         self.history.keep_all_with(&mut tx, actor, owner.workspace_id, id).await?;
         db::prompts::delete(&mut tx, owner.workspace_id, id).await?;
+        self.audit.note(&mut tx, actor, AuditAction::Deleted, "prompt", id).await?;
         Ok(tx.commit().await?)
     }
 }

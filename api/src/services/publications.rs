@@ -25,6 +25,7 @@ use super::{
     audit::AuditService,
     credentials::{AuthenticatedUser, Authenticator},
     tokens::{self, read_origins},
+    workspaces::members::lock_asking,
 };
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
@@ -176,7 +177,8 @@ impl PublicationService {
         }
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
+        // A member who is removed at this moment leaves no page behind.
+        lock_asking(&mut tx, actor, owner.workspace_id).await?;
         if !db::tools::owns_agent(&mut tx, owner.workspace_id, agent).await? {
             return Err(unknown_agent());
         }

@@ -2,7 +2,11 @@
 
 use lectern_db::{self as db, Db};
 use lectern_derive::RequestBody;
-use lectern_shared::{clock::Clock, ids::TagId, model::tag::Tag};
+use lectern_shared::{
+    clock::Clock,
+    ids::TagId,
+    model::{audit::AuditAction, tag::Tag},
+};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -10,6 +14,7 @@ use uuid::Uuid;
 use super::{
     NAME,
     actor::{Actor, Permission},
+    audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::{
@@ -58,6 +63,7 @@ pub(crate) struct TagService {
     db: Db,
     clock: Clock,
     creations: IdempotencyStore,
+    audit: AuditService,
 }
 
 fn unknown() -> ApiError {
@@ -65,8 +71,8 @@ fn unknown() -> ApiError {
 }
 
 impl TagService {
-    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore) -> Self {
-        Self { db, clock, creations }
+    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore, audit: AuditService) -> Self {
+        Self { db, clock, creations, audit }
     }
 
     /// Makes a tag.
@@ -121,6 +127,7 @@ impl TagService {
         if !db::tags::delete(&mut tx, owner.workspace_id, id).await? {
             return Err(unknown());
         }
+        self.audit.note(&mut tx, actor, AuditAction::Deleted, "tag", id).await?;
         Ok(tx.commit().await?)
     }
 }

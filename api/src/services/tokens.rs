@@ -29,9 +29,11 @@ use super::{
     actor::{Actor, Permission},
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+    workspaces::members::lock_asking,
 };
 use crate::{
-    error::{ApiError, FieldError},
+    coalesced::CoalescedReads,
+    error::{ApiError, ApiErrorKind, FieldError},
     fields::{FieldRule, GivenId, JsonFields},
 };
 
@@ -41,6 +43,10 @@ pub(super) const PREFIX: &str = "lec_";
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Base-62 digits that hold 32 bytes.
 const DIGITS: usize = 43;
+/// API tokens of one workspace, besides those of published pages.
+const MOST: u64 = 1_000;
+/// Bytes of the longest origin: `https://`, the longest name of a host that there can be, and a port.
+const LONGEST_ORIGIN: usize = 270;
 /// The last use is noted at most this often.
 const TOUCH_EVERY: Duration = Duration::from_mins(1);
 /// API tokens whose last use is remembered.
@@ -60,7 +66,8 @@ pub(crate) struct NewApiToken {
     /// The one agent of yours that it may ask. It may do nothing else, but read what that agent cites.
     #[schema(value_type = Option<String>)]
     pub(crate) agent_id: Option<GivenId<AgentId>>,
-    /// The origins of the pages that may use it, such as `https://www.example.com`: a key that may be published in a page.
+    /// The origins of the pages that may use it, such as `https://www.example.com`, of at most 270 bytes each: a key that may be
+    /// published in a page.
     #[schema(value_type = Option<Vec<String>>, max_items = 50)]
     #[body(with = read_origins)]
     pub(crate) origins: Option<Vec<String>>,
@@ -71,23 +78,19 @@ pub(crate) struct NewApiToken {
     pub(crate) rate_per_minute: Option<u32>,
 }
 
-/// Reads origins, each as a browser writes it.
+/// Reads origins, each once and as a browser writes it.
 pub(super) fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<String>> {
     let texts = fields.texts(rule.name, rule.max_items, "origins")?;
     let names_none = texts.is_empty();
     let mut origins = Vec::with_capacity(texts.len());
     for (at, text) in texts.into_iter().enumerate() {
-        let origin = Url::parse(text).ok().filter(|url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.path() == "/"
-                && url.query().is_none()
-                && url.fragment().is_none()
-                && url.username().is_empty()
-                && url.password().is_none()
-                && url.host().as_ref().is_some_and(is_plain)
-        });
-        match origin {
-            Some(url) => origins.push(url.origin().ascii_serialization()),
+        match origin_of(text) {
+            // Those of all tokens are remembered, so what one of them takes must have an end.
+            Some(origin) if origin.len() > LONGEST_ORIGIN => {
+                let problem = format!("may have at most {LONGEST_ORIGIN} bytes");
+                fields.refuse(&format!("{}.{at}", rule.name), problem);
+            }
+            Some(origin) => origins.push(origin),
             None => fields.refuse(
                 &format!("{}.{at}", rule.name),
                 "must be an origin: http or https, a host, and perhaps a port",
@@ -97,7 +100,22 @@ pub(super) fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Opt
     if names_none {
         fields.refuse(rule.name, "must name at least one origin; leave it out for a token of no page");
     }
+    origins.sort_unstable();
+    origins.dedup();
     Some(origins)
+}
+
+/// An origin as a browser writes it, if a text is one.
+fn origin_of(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    let is_origin = matches!(url.scheme(), "http" | "https")
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.host().as_ref().is_some_and(is_plain);
+    is_origin.then(|| url.origin().ascii_serialization())
 }
 
 /// Whether a host has nothing in it that means something in a header which lists origins: names of hosts may have almost anything.
@@ -127,6 +145,8 @@ pub(crate) struct TokenService {
     pages: PageOrigins,
     /// When this process last noted the use of an API token.
     touched: Arc<Mutex<LruCache<ApiTokenId, Timestamp>>>,
+    /// Of many requests at once with the same token, by its hash, not each asks for itself.
+    grants: CoalescedReads<[u8; 32], Result<Option<TokenGrant>, ApiError>>,
 }
 
 fn unknown() -> ApiError {
@@ -179,13 +199,15 @@ impl TokenService {
         pages: PageOrigins,
     ) -> Self {
         let touched = Arc::new(Mutex::new(LruCache::new(TOUCHED)));
-        Self { db, clock, keyring, creations, audit, pages, touched }
+        let grants = CoalescedReads::default();
+        Self { db, clock, keyring, creations, audit, pages, touched, grants }
     }
 
     /// Makes an API token.
     ///
     /// # Errors
-    /// When it could do more than its maker, its agent is not the workspace's, or its end is not to come.
+    /// When it could do more than its maker, its agent is not the workspace's, its end is not to come, or the workspace has as many as
+    /// it may.
     pub(crate) async fn create(
         &self,
         actor: &Actor,
@@ -207,9 +229,11 @@ impl TokenService {
         let agent_id = new.agent_id.transpose().map_err(|_| unknown_agent())?;
         let mut tx = self.db.begin().await?;
         // A member who is removed at this moment leaves no token behind.
-        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
-        let member = db::workspaces::members::find(&mut tx, owner.workspace_id, actor.user).await?;
-        member.ok_or_else(|| ApiError::not_found("workspace"))?;
+        lock_asking(&mut tx, actor, owner.workspace_id).await?;
+        if db::api_tokens::count(&mut tx, owner.workspace_id).await? >= MOST {
+            let message = format!("A workspace may have at most {MOST} API tokens.");
+            return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_tokens", message));
+        }
         if let Some(agent) = agent_id
             && !db::tools::owns_agent(&mut tx, owner.workspace_id, agent).await?
         {
@@ -311,8 +335,9 @@ impl TokenService {
 
     /// What this token opens; nothing when it was never given out, is deleted or has ended.
     pub(super) async fn authenticate(&self, value: &str) -> Result<Option<TokenGrant>, ApiError> {
-        let now = self.clock.now();
-        let grant = db::api_tokens::find_grant(&self.db, &sha256(value.as_bytes()), now).await?;
+        let hash = sha256(value.as_bytes());
+        let read = async { Ok(db::api_tokens::find_grant(&self.db, &hash, self.clock.now()).await?) };
+        let grant = self.grants.share(hash, read).await?;
         if let Some(grant) = &grant {
             self.note_use(grant);
         }

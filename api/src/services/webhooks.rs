@@ -211,7 +211,10 @@ impl WebhookService {
         }
         let mut tx = self.db.begin().await?;
         let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
-        webhook.url = change.url.unwrap_or(webhook.url);
+        if let Some(url) = change.url.filter(|url| *url != webhook.url) {
+            webhook.url = url;
+            self.audit.note(&mut tx, actor, AuditAction::AddressChanged, "webhook", id).await?;
+        }
         webhook.events = change.events.map_or(webhook.events, Json);
         if let Some(active) = change.active {
             webhook.active = active;

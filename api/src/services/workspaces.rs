@@ -2,6 +2,7 @@
 
 pub(crate) mod invitations;
 pub(crate) mod members;
+mod open_runs;
 pub(crate) mod operator;
 mod usage;
 
@@ -10,7 +11,7 @@ use lectern_derive::RequestBody;
 use lectern_jobs::JobQueue;
 use lectern_shared::{
     clock::Clock,
-    ids::WorkspaceId,
+    ids::{UserId, WorkspaceId},
     model::{
         audit::AuditAction,
         workspace::{JoinedWorkspace, Role, Workspace, WorkspaceQuotas},
@@ -98,6 +99,25 @@ pub(super) fn unknown() -> ApiError {
     ApiError::not_found("workspace")
 }
 
+/// Whether an account may own one more shared workspace. Counted while its other requests wait: its own workspace is locked for that,
+/// after the shared one, as whoever deletes an account does it.
+///
+/// # Errors
+/// 403, when it owns as many as it may.
+async fn admit_owner(tx: &mut Tx, user: UserId) -> Result<(), ApiError> {
+    db::locks::lock_workspace(tx, user.into()).await?;
+    if db::workspaces::members::count_owned(tx, user).await? >= MOST_OWNED {
+        let message = format!("An account may own at most {MOST_OWNED} workspaces.");
+        return Err(ApiError::new(ApiErrorKind::Forbidden, "quota_exceeded", message));
+    }
+    Ok(())
+}
+
+/// [`admit_owner`] of a workspace that is there and locked. Those that are an account's own do not count.
+async fn admit_owner_of(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<(), ApiError> {
+    if db::workspaces::is_personal(tx, workspace).await? { Ok(()) } else { admit_owner(tx, user).await }
+}
+
 impl WorkspaceService {
     pub(crate) fn new(
         db: Db,
@@ -127,12 +147,7 @@ impl WorkspaceService {
             updated_at: now,
         };
         let mut tx = self.db.begin().await?;
-        // Counted while other requests of the account wait.
-        db::locks::lock_workspace(&mut tx, user.into()).await?;
-        if db::workspaces::members::count_owned(&mut tx, user).await? >= MOST_OWNED {
-            let message = format!("You own {MOST_OWNED} workspaces, the most that one account may.");
-            return Err(ApiError::new(ApiErrorKind::Forbidden, "quota_exceeded", message));
-        }
+        admit_owner(&mut tx, user).await?;
         db::workspaces::insert(&mut tx, &workspace).await?;
         db::workspaces::members::put(&mut tx, workspace.id, user, Role::Owner, now).await?;
         let actor = actor.clone().within(workspace.id, Role::Owner);

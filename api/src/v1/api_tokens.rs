@@ -115,12 +115,15 @@ fn example() -> Value {
     tag = "API tokens",
     operation_id = "createApiToken",
     request_body(content = NewApiToken, example = json!({"description": "nightly reports"})),
-    responses((
-        status = 200,
-        description = "The new token with its value",
-        body = inline(SuccessResponse<ApiTokenView>),
-        example = json!({"success": true, "data": example()}),
-    )),
+    responses(
+        (
+            status = 200,
+            description = "The new token with its value",
+            body = inline(SuccessResponse<ApiTokenView>),
+            example = json!({"success": true, "data": example()}),
+        ),
+        (status = 409, description = "The workspace has as many API tokens as it may (`too_many_tokens`)"),
+    ),
 )]
 #[handler]
 async fn create(

@@ -163,11 +163,14 @@ async fn run(
         cache_ttl: body.cache_ttl,
         ..AgentQuestion::default()
     };
-    let running = match body.version {
-        None => asking.ask(&actor, agent, question).await?,
-        Some(version) => asking.ask_version(&actor, agent, version.into(), question).await?,
+    let answered = async {
+        let running = match body.version {
+            None => asking.ask(&actor, agent, question).await?,
+            Some(version) => asking.ask_version(&actor, agent, version.into(), question).await?,
+        };
+        answer(running, format, shutdown).await
     };
-    opened.while_in_force(answer(running, format, shutdown)).await
+    opened.while_in_force(answered).await
 }
 
 /// A run's answer, whole or as it comes.

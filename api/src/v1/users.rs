@@ -168,8 +168,8 @@ async fn change(
 ///
 /// Ends the account and deletes everything that belongs to it: API tokens, documents, agents, tools, tags, prompts, memory and
 /// traces. Its e-mail address may sign up again. There is no way back. The password is asked for again, because whoever found
-/// a token must not be able to do this. An account that was made by OpenID Connect has none: a sign-in of the last ten minutes stands
-/// for it (403 `sign_in_again` without), whatever is sent as the password.
+/// a token must not be able to do this. An account that was made by OpenID Connect has none, and where passwords are switched off it is
+/// of no use: a sign-in of the last ten minutes stands for it (403 `sign_in_again` without), whatever is sent as the password.
 #[utoipa::path(
     delete,
     path = "/users/me",

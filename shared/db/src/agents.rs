@@ -10,7 +10,7 @@ use lectern_shared::{
     },
 };
 
-use crate::{Db, Result, Tx, documents, execute, locks, on};
+use crate::{Db, Result, Tx, documents, execute, locks, on, traces::DELETED_TOGETHER};
 
 /// Adds an agent.
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
@@ -153,6 +153,34 @@ pub async fn erase_session(tx: &mut Tx, owner: RunOwner, agent: AgentId, session
         .bind(owner.token)
     )?;
     Ok(true)
+}
+
+/// Deletes some of what the runs of one of a workspace's agents have left by `until`: traces, answers that are kept, and what sessions
+/// remember. False when there is no more of it. So the agent can be [deleted](delete) in a short transaction, however often it was asked; and
+/// it comes to an end, although somebody may be asking it meanwhile.
+pub async fn forget_some_runs(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: AgentId,
+    until: Timestamp,
+) -> Result<bool> {
+    let mut most = 0;
+    // By the agent alone: SQLite would go through the workspace's other traces each time.
+    for statement in [
+        "DELETE FROM traces WHERE id IN (
+             SELECT id FROM traces WHERE agent_id = $1 AND created_at <= $3
+                AND EXISTS (SELECT 1 FROM agents WHERE id = $1 AND workspace_id = $2) ORDER BY id LIMIT $4)",
+        "DELETE FROM agent_memory WHERE id IN (
+             SELECT id FROM agent_memory WHERE agent_id = $1 AND created_at <= $3
+                AND EXISTS (SELECT 1 FROM agents WHERE id = $1 AND workspace_id = $2) LIMIT $4)",
+    ] {
+        let gone = execute!(
+            tx,
+            sqlx::query(statement).bind(id).bind(workspace).bind(until).bind(i64::from(DELETED_TOGETHER))
+        )?;
+        most = most.max(gone);
+    }
+    Ok(most == u64::from(DELETED_TOGETHER))
 }
 
 /// Deletes one of a workspace's agents with its links, memory, traces and page; false when there is none.

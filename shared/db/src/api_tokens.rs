@@ -38,6 +38,16 @@ pub async fn insert(tx: &mut Tx, token: &ApiToken, token_hash: &[u8]) -> Result<
     Ok(())
 }
 
+/// How many API tokens a workspace has, besides those of published pages, which name no origin.
+pub async fn count(tx: &mut Tx, workspace: WorkspaceId) -> Result<u64> {
+    let count: i64 = on!(tx, |c| sqlx::query_scalar(
+        "SELECT COUNT(*) FROM api_tokens WHERE workspace_id = $1 AND (origins IS NULL OR origins <> '[]')"
+    )
+    .bind(workspace)
+    .fetch_one(c))?;
+    Ok(count.unsigned_abs())
+}
+
 /// At most `limit` of a workspace's API tokens older than `before`, newest first.
 pub async fn list(db: &Db, workspace: WorkspaceId, before: ApiTokenId, limit: u32) -> Result<Vec<ApiToken>> {
     Ok(on!(db, |c| sqlx::query_as(
@@ -58,7 +68,7 @@ pub async fn find(db: &Db, workspace: WorkspaceId, id: ApiTokenId) -> Result<Opt
 }
 
 /// What an API token opens: all that decides about a request that it comes with.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Clone, Debug, sqlx::FromRow)]
 pub struct TokenGrant {
     /// The token.
     pub token_id: ApiTokenId,
@@ -162,15 +172,29 @@ pub async fn in_force(db: &Db, ids: &[ApiTokenId], now: Timestamp) -> Result<Vec
     })?)
 }
 
-/// The origins of the pages that may use API tokens, those of at most `limit` tokens.
+/// Bytes of one token's origins that [`page_origins`] reads. Tokens from before an origin had to be short may have more.
+const ORIGINS_OF_TOKEN: i64 = 16 * 1_024;
+/// Bytes of one workspace's: nobody fills the memory of those who read all.
+const ORIGINS_OF_WORKSPACE: i64 = 256 * 1_024;
+
+/// The origins of the pages that may use API tokens: those of at most `limit` tokens, and of each workspace those of its newest ones.
 pub async fn page_origins(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<Json<Vec<String>>>> {
-    Ok(on!(db, |c| sqlx::query_scalar(
-        "SELECT origins FROM api_tokens WHERE origins IS NOT NULL AND (expires_at IS NULL OR expires_at > $1)
-         ORDER BY id DESC LIMIT $2"
+    Ok(on!(db, |c| {
+        sqlx::query_scalar(
+        "SELECT origins FROM api_tokens WHERE id IN (
+             SELECT id FROM
+                 (SELECT id, SUM(OCTET_LENGTH(origins)) OVER (PARTITION BY workspace_id ORDER BY id DESC) AS total
+                  FROM api_tokens
+                  WHERE origins IS NOT NULL AND origins <> '[]' AND OCTET_LENGTH(origins) <= $3
+                    AND (expires_at IS NULL OR expires_at > $1)) AS newest
+             WHERE total <= $4 ORDER BY id DESC LIMIT $2)"
     )
     .bind(now)
     .bind(i64::from(limit))
-    .fetch_all(c))?)
+    .bind(ORIGINS_OF_TOKEN)
+    .bind(ORIGINS_OF_WORKSPACE)
+    .fetch_all(c)
+    })?)
 }
 
 /// Notes that an API token was used.

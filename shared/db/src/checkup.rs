@@ -15,7 +15,10 @@ use uuid::Uuid;
 pub use self::repair::{
     adopt_leftovers, index_again, ingest_again, renew_generation, retire_unnamed, unpublish,
 };
-use crate::{Db, Result, on};
+use crate::{
+    Db, Result, on,
+    sealed::{self, KeyUsage, SealedColumn},
+};
 
 /// The most rows that one question is answered with.
 pub const PAGE: u32 = 500;
@@ -45,31 +48,16 @@ pub async fn dangling(db: &Db) -> Result<usize> {
     Ok(usize::try_from(rows).unwrap_or(usize::MAX))
 }
 
-/// How many secrets are encrypted under which key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
-pub struct KeyUsage {
-    /// In all.
-    pub total: i64,
-    /// Under the first key asked for.
-    pub current: i64,
-    /// Under the second.
-    pub previous: i64,
-}
-
 /// Counts what is encrypted, by the key's id that each secret carries.
 pub async fn sealed(db: &Db, current: [u8; 4], previous: [u8; 4]) -> Result<KeyUsage> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT COUNT(*) AS total,
-                COUNT(CASE WHEN SUBSTR(sealed, 2, 4) = $1 THEN 1 END) AS current,
-                COUNT(CASE WHEN SUBSTR(sealed, 2, 4) = $2 THEN 1 END) AS previous
-         FROM (SELECT token_sealed AS sealed FROM api_tokens
-               UNION ALL SELECT authorization_sealed FROM documents WHERE authorization_sealed IS NOT NULL
-               UNION ALL SELECT llm_key_sealed FROM agents WHERE llm_key_sealed IS NOT NULL
-               UNION ALL SELECT metadata_sealed FROM tools WHERE metadata_sealed IS NOT NULL) AS everything"
-    )
-    .bind(current.to_vec())
-    .bind(previous.to_vec())
-    .fetch_one(c))?)
+    let mut all = KeyUsage::default();
+    for column in SealedColumn::ALL {
+        let found = sealed::usage(db, column, current, previous).await?;
+        all.total += found.total;
+        all.current += found.current;
+        all.previous += found.previous;
+    }
+    Ok(all)
 }
 
 /// A few of the jobs whose lease ran out before `before` and that still count as running.

@@ -15,6 +15,8 @@ pub struct StoredSegment {
     pub generation_id: GenerationId,
     /// Its number in the generation, from 0.
     pub part: i64,
+    /// How many passages it holds; none when it is [known](note_damage) that it cannot be read.
+    pub chunks: i64,
     /// The bytes.
     pub data: Vec<u8>,
 }
@@ -84,7 +86,7 @@ pub async fn fetch(
     for some in generations.chunks(FETCH) {
         let rows: Vec<StoredSegment> = on!(db, |c| async {
             let mut query = QueryBuilder::new(
-                "SELECT generation_id, part, data FROM index_segments WHERE workspace_id = ",
+                "SELECT generation_id, part, chunks, data FROM index_segments WHERE workspace_id = ",
             );
             query.push_bind(workspace).push(" AND generation_id IN (");
             let mut ids = query.separated(", ");
@@ -97,6 +99,17 @@ pub async fn fetch(
         all.extend(rows);
     }
     Ok(all)
+}
+
+/// Notes that a blob cannot be read: it holds no passages.
+pub async fn note_damage(tx: &mut Tx, generation: GenerationId, part: i64) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE index_segments SET chunks = 0 WHERE generation_id = $1 AND part = $2")
+            .bind(generation)
+            .bind(part)
+    )?;
+    Ok(())
 }
 
 /// Removes every blob of a generation.

@@ -56,7 +56,7 @@ mod writer;
 use std::sync::Arc;
 
 use lectern_shared::{clock::Timestamp, failure::ServiceFailure, ids::WorkspaceId, metrics::PoolState};
-use sqlx::{PgConnection, PgPool, SqliteConnection, SqlitePool};
+use sqlx::{PgConnection, PgPool, SqliteConnection, SqlitePool, error::DatabaseError};
 use uuid::Uuid;
 
 pub use commit::PgWrite;
@@ -122,8 +122,16 @@ pub enum DbError {
 
 /// PostgreSQL's `disk_full`; SQLite's `FULL` and `IOERR_SHMSIZE`.
 const NO_ROOM: [&str; 3] = ["53100", "13", "4874"];
-/// Codes of SQLite from this one on belong to the errors of its disk, by their last eight bits.
+/// Another process holds SQLite's file.
+const SQLITE_BUSY: i32 = 5;
+/// SQLite's disk failed.
 const SQLITE_IOERR: i32 = 10;
+
+/// The kind of an error of SQLite: the last eight bits of its code. PostgreSQL's have none.
+fn sqlite_kind(error: &(dyn DatabaseError + 'static)) -> Option<i32> {
+    error.try_downcast_ref::<sqlx::sqlite::SqliteError>()?;
+    error.code()?.parse::<i32>().ok().map(|code| code & 0xff)
+}
 
 impl From<sqlx::Error> for DbError {
     fn from(error: sqlx::Error) -> Self {
@@ -145,31 +153,40 @@ impl DbError {
         match self {
             Self::Failed(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) | Self::CommitUnknown(_) => true,
             // 57P: cannot connect now, shutting down; 08: connection lost; 53300: too many connections; 55P03: somebody, who may be
-            // lost, holds a lock; 25P03: the server took this client for lost.
-            Self::Failed(sqlx::Error::Database(error)) => error.code().is_some_and(|code| {
-                code.starts_with("57P")
-                    || code.starts_with("08")
-                    || ["53300", "55P03", "25P03"].contains(&code.as_ref())
-            }),
+            // lost, holds a lock; 40P01: two waited for each other; 25P03: the server took this client for lost.
+            Self::Failed(sqlx::Error::Database(error)) => match sqlite_kind(error.as_ref()) {
+                Some(kind) => kind == SQLITE_BUSY,
+                None => error.code().is_some_and(|code| {
+                    code.starts_with("57P")
+                        || code.starts_with("08")
+                        || ["53300", "55P03", "40P01", "25P03"].contains(&code.as_ref())
+                }),
+            },
             Self::Failed(_) | Self::Full(_) | Self::Duplicate | Self::Unreadable(_) => false,
         }
     }
 
     /// Whether it is the store that cannot do its work now, whatever it is asked: nothing is wrong with that.
     pub fn is_outage(&self) -> bool {
-        let is_of_the_disk = |code: &str| code.parse().is_ok_and(|code: i32| code & 0xff == SQLITE_IOERR);
         match self {
+            Self::Full(_) => true,
             // A disk's quota that is used up is one of SQLite's errors of the disk.
             Self::Failed(sqlx::Error::Database(error))
-                if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() =>
+                if sqlite_kind(error.as_ref()) == Some(SQLITE_IOERR) =>
             {
-                error.code().is_some_and(|code| is_of_the_disk(&code))
+                true
             }
-            Self::Full(_) => true,
             Self::Failed(_) | Self::CommitUnknown(_) | Self::Duplicate | Self::Unreadable(_) => {
                 self.is_connection_failure()
             }
         }
+    }
+
+    /// Whether PostgreSQL ended the statement, mostly since it took too long. The store may have too much to do, or the statement: whoever
+    /// tries it again has to know when to cease.
+    pub fn is_statement_timeout(&self) -> bool {
+        let Self::Failed(sqlx::Error::Database(error)) = self else { return false };
+        error.code().is_some_and(|code| code == "57014")
     }
 }
 

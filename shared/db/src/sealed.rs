@@ -51,6 +51,54 @@ impl SealedColumn {
     }
 }
 
+/// The statement that a macro makes of the table and the column where a [`SealedColumn`] is.
+macro_rules! of_column {
+    ($column:expr, $statement:ident) => {
+        match $column {
+            SealedColumn::ApiToken => $statement!("api_tokens", "token_sealed"),
+            SealedColumn::DocumentAuthorization => $statement!("documents", "authorization_sealed"),
+            SealedColumn::AgentKey => $statement!("agents", "llm_key_sealed"),
+            SealedColumn::AgentVersionKey => $statement!("agent_versions", "llm_key_sealed"),
+            SealedColumn::ToolMetadata => $statement!("tools", "metadata_sealed"),
+            SealedColumn::WebhookSecret => $statement!("webhooks", "secret_sealed"),
+            SealedColumn::SourceSecret => $statement!("sources", "secret_sealed"),
+        }
+    };
+}
+
+/// How many secrets are encrypted under which key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct KeyUsage {
+    /// In all.
+    pub total: i64,
+    /// Under the first key asked for.
+    pub current: i64,
+    /// Under the second.
+    pub previous: i64,
+}
+
+macro_rules! usage {
+    ($table:literal, $column:literal) => {
+        concat!(
+            "SELECT COUNT(*) AS total, COUNT(CASE WHEN SUBSTR(",
+            $column,
+            ", 2, 4) = $1 THEN 1 END) AS current, COUNT(CASE WHEN SUBSTR(",
+            $column,
+            ", 2, 4) = $2 THEN 1 END) AS previous FROM ",
+            $table,
+            " WHERE ",
+            $column,
+            " IS NOT NULL"
+        )
+    };
+}
+
+/// Counts what is encrypted in a column, by the key's id that each secret carries.
+pub async fn usage(db: &Db, column: SealedColumn, current: [u8; 4], previous: [u8; 4]) -> Result<KeyUsage> {
+    let statement = of_column!(column, usage);
+    Ok(on!(db, |c| sqlx::query_as(statement).bind(current.to_vec()).bind(previous.to_vec()).fetch_one(c))?)
+}
+
 /// The ciphertext of a row.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct SealedValue {
@@ -85,15 +133,7 @@ pub async fn outdated(
     after: Uuid,
     limit: u32,
 ) -> Result<Vec<SealedValue>> {
-    let statement = match column {
-        SealedColumn::ApiToken => outdated!("api_tokens", "token_sealed"),
-        SealedColumn::DocumentAuthorization => outdated!("documents", "authorization_sealed"),
-        SealedColumn::AgentKey => outdated!("agents", "llm_key_sealed"),
-        SealedColumn::AgentVersionKey => outdated!("agent_versions", "llm_key_sealed"),
-        SealedColumn::ToolMetadata => outdated!("tools", "metadata_sealed"),
-        SealedColumn::WebhookSecret => outdated!("webhooks", "secret_sealed"),
-        SealedColumn::SourceSecret => outdated!("sources", "secret_sealed"),
-    };
+    let statement = of_column!(column, outdated);
     Ok(on!(db, |c| sqlx::query_as(statement).bind(after).bind(head).bind(i64::from(limit)).fetch_all(c))?)
 }
 
@@ -105,15 +145,7 @@ macro_rules! replace {
 
 /// Writes `anew` in place of a ciphertext; false when it is not that any more, because it was written or deleted meanwhile.
 pub async fn replace(tx: &mut Tx, column: SealedColumn, old: &SealedValue, anew: &[u8]) -> Result<bool> {
-    let statement = match column {
-        SealedColumn::ApiToken => replace!("api_tokens", "token_sealed"),
-        SealedColumn::DocumentAuthorization => replace!("documents", "authorization_sealed"),
-        SealedColumn::AgentKey => replace!("agents", "llm_key_sealed"),
-        SealedColumn::AgentVersionKey => replace!("agent_versions", "llm_key_sealed"),
-        SealedColumn::ToolMetadata => replace!("tools", "metadata_sealed"),
-        SealedColumn::WebhookSecret => replace!("webhooks", "secret_sealed"),
-        SealedColumn::SourceSecret => replace!("sources", "secret_sealed"),
-    };
+    let statement = of_column!(column, replace);
     let rows = execute!(tx, sqlx::query(statement).bind(old.id).bind(old.sealed.as_slice()).bind(anew))?;
     Ok(rows == 1)
 }

@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::{Db, Result, Tx, execute, on};
 
+/// Traces, and turns that sessions remember, that are deleted with their agent or workspace in one transaction.
+pub(crate) const DELETED_TOGETHER: u32 = 200;
+
 /// A stored trace.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct StoredTrace {

@@ -103,7 +103,7 @@ pub async fn fetch(
         let (numbers, rest) = vector.as_chunks::<4>();
         let vector: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
         match TextHash::try_from(text_hash) {
-            Ok(hash) if rest.is_empty() && vector.len() == space.dimensions => {
+            Ok(hash) if rest.is_empty() && is_usable(&vector, space) => {
                 vectors.insert(hash, vector);
             }
             // It is made again.
@@ -111,6 +111,11 @@ pub async fn fetch(
         }
     }
     Ok(vectors)
+}
+
+/// Whether these numbers can be a vector of the space: one that is infinite, or not a number, is refused by every index.
+fn is_usable(vector: &[f32], space: &EmbeddingSpace) -> bool {
+    vector.len() == space.dimensions && vector.iter().all(|number| number.is_finite())
 }
 
 /// Keeps the vectors of texts of a document, used by `generation`; at most [`BATCH`].

@@ -15,10 +15,9 @@ use lectern_shared::{
 
 use crate::{Db, Result, Tx, commit::pg_identity, documents, execute, locks, on, silence};
 
-/// What a workspace owns besides documents. What hangs on these goes with them, by the schema's own cascades; a test compares both with
-/// the tables that there are.
-const OWNED: [&str; 14] = [
-    "DELETE FROM agents WHERE workspace_id = $1",
+/// What a workspace owns besides documents and agents. What hangs on these goes with them, by the schema's own cascades; a test compares
+/// both with the tables that there are.
+const OWNED: [&str; 13] = [
     "DELETE FROM tools WHERE workspace_id = $1",
     "DELETE FROM tags WHERE workspace_id = $1",
     "DELETE FROM prompts WHERE workspace_id = $1",
@@ -130,6 +129,23 @@ pub async fn set_quotas(
     Ok(rows == 1)
 }
 
+/// What a workspace is called; nothing, when it is deleted.
+pub async fn name(tx: &mut Tx, id: WorkspaceId) -> Result<String> {
+    let name: Option<String> = on!(tx, |c| sqlx::query_scalar("SELECT name FROM workspaces WHERE id = $1")
+        .bind(id)
+        .fetch_optional(c))?;
+    Ok(name.unwrap_or_default())
+}
+
+/// Whether a workspace is an account's own.
+pub async fn is_personal(tx: &mut Tx, id: WorkspaceId) -> Result<bool> {
+    let is_personal: Option<bool> =
+        on!(tx, |c| sqlx::query_scalar("SELECT is_personal FROM workspaces WHERE id = $1")
+            .bind(id)
+            .fetch_optional(c))?;
+    Ok(is_personal.unwrap_or(false))
+}
+
 /// What a workspace may hold and use.
 pub async fn quotas(tx: &mut Tx, id: WorkspaceId) -> Result<WorkspaceQuotas> {
     let quotas: Option<Option<Json<WorkspaceQuotas>>> =
@@ -153,7 +169,7 @@ pub async fn close(tx: &mut Tx, id: WorkspaceId, now: Timestamp) -> Result<()> {
 
 /// Deletes a workspace and everything that it owns. The row stays, empty of what tells what it was, until nothing points to
 /// it. Documents become tombstones, whose generations may be purged from `now` on. What a request adds that had begun before is for
-/// [`leftovers::purge`].
+/// [`leftovers::purge`], and so is what is left of a workspace whose agents were asked often: the transaction is to be short.
 pub async fn delete(tx: &mut Tx, id: WorkspaceId, now: Timestamp) -> Result<()> {
     locks::wait_for_references(tx, id).await?;
     execute!(
@@ -167,15 +183,19 @@ pub async fn delete(tx: &mut Tx, id: WorkspaceId, now: Timestamp) -> Result<()> 
         .bind(now)
     )?;
     documents::delete_all(tx, id, now).await?;
-    remove_owned(tx, id).await
+    remove_owned(tx, id).await.map(drop)
 }
 
-/// Removes what a workspace owns besides documents.
-async fn remove_owned(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
+/// Removes what a deleted workspace owns besides documents. False while there are agents left, of whose runs this takes some.
+async fn remove_owned(tx: &mut Tx, workspace: WorkspaceId) -> Result<bool> {
     for statement in OWNED {
         execute!(tx, sqlx::query(statement).bind(workspace))?;
     }
-    Ok(())
+    if leftovers::purge_some_runs(tx, workspace).await? {
+        return Ok(false);
+    }
+    execute!(tx, sqlx::query("DELETE FROM agents WHERE workspace_id = $1").bind(workspace))?;
+    Ok(true)
 }
 
 /// Whether a workspace is there, within a transaction. Asked after something was added that points to it, it is so until

@@ -2,6 +2,7 @@
 //! are counted, and which model puts passages into a better order. `search` asks for the vectors of questions and for the order, the
 //! worker for the vectors of passages; neither knows which model it is.
 
+mod earlier;
 mod hub;
 mod limited;
 mod local;

@@ -1,7 +1,7 @@
 //! The models of a process: the one that is set, which may have to be downloaded first, and those of earlier settings whose
 //! vectors are still searched.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
 use lectern_db::{self as db, Db};
@@ -18,16 +18,15 @@ use uuid::Uuid;
 use super::{
     EmbedError, Embedder, HubError, LocalEmbedder, ModelError, ModelId, ModelState, OpenAiConfig,
     OpenAiEmbedder, RerankError,
+    earlier::EarlierModels,
     limited::LimitedEmbedder,
     slot::{LocalModelName, ModelSlot, hub},
 };
 
 /// How long a question waits for a model of earlier settings.
 const REOPENED_WITHIN: Duration = Duration::from_secs(2);
-/// How long a model of earlier settings that cannot be opened is not tried again.
-const FORGET_AFTER: Duration = Duration::from_mins(10);
-/// Models of earlier settings that are kept in memory.
-const EARLIER: usize = 3;
+/// What a model of earlier settings is asked first. Anything will do.
+const FIRST_QUESTION: &str = "dimension";
 
 /// Why a model cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -59,16 +58,10 @@ struct EmbeddingModelsState {
     /// None when there are no models, whatever is stored.
     settings: Option<EmbeddingSettings>,
     slot: ModelSlot<dyn Embedder>,
-    /// Models of other spaces than the current one's, and when they were tried last.
-    earlier: Mutex<HashMap<Uuid, EarlierModel>>,
+    /// Models of other spaces than the current one's.
+    earlier: Mutex<EarlierModels>,
     /// One is opened at a time.
     opening: AsyncMutex<()>,
-}
-
-#[derive(Clone)]
-struct EarlierModel {
-    embedder: Option<Arc<dyn Embedder>>,
-    tried: Instant,
 }
 
 impl EmbeddingModels {
@@ -82,6 +75,15 @@ impl EmbeddingModels {
     /// One model that is there already.
     pub fn of(embedder: Arc<dyn Embedder>) -> Self {
         Self::with(None, ModelState::Ready(embedder, Timestamp::from_micros(0)))
+    }
+
+    /// With a model of earlier settings that is there as well.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn with_earlier(self, embedder: Arc<dyn Embedder>) -> Self {
+        let space = embedder.space().id;
+        self.inner.earlier.lock().opened(space, embedder, Instant::now());
+        self
     }
 
     /// No model.
@@ -164,10 +166,10 @@ impl EmbeddingModels {
         if let Some(current) = self.current().filter(|embedder| embedder.space().id == space) {
             return Some(current);
         }
-        let settings = self.inner.settings.as_ref()?;
         if let Some(known) = self.earlier(space) {
-            return known.embedder;
+            return known;
         }
+        let settings = self.inner.settings.as_ref()?;
         // While the one that is set is on its way, this may well be its space.
         if matches!(self.state(), ModelState::Opening) {
             return None;
@@ -187,41 +189,39 @@ impl EmbeddingModels {
     ) -> Option<Arc<dyn Embedder>> {
         let _one_at_a_time = self.inner.opening.lock().await;
         if let Some(known) = self.earlier(space) {
-            return known.embedder;
+            return known;
         }
-        let embedder = match reopen(settings, db, space).await {
-            Ok(embedder) => embedder,
+        let has_room = self.inner.earlier.lock().make_room(Instant::now());
+        let opened = if has_room {
+            reopen(settings, db, space).await
+        } else {
+            Err("no more models of earlier settings are kept at a time".to_owned())
+        };
+        match opened {
+            Ok(embedder) => {
+                self.inner.earlier.lock().opened(space, Arc::clone(&embedder), Instant::now());
+                Some(embedder)
+            }
             Err(problem) => {
                 tracing::warn!(
                     problem,
                     %space,
                     "documents embedded by another model are found by words only: run `lectern reembed`"
                 );
+                self.inner.earlier.lock().failed(space, Instant::now());
                 None
             }
-        };
-        let mut earlier = self.inner.earlier.lock();
-        if earlier.len() >= EARLIER
-            && let Some(oldest) = earlier.iter().min_by_key(|(_, known)| known.tried).map(|(id, _)| *id)
-        {
-            earlier.remove(&oldest);
         }
-        earlier.insert(space, EarlierModel { embedder: embedder.clone(), tried: Instant::now() });
-        embedder
     }
 
-    fn earlier(&self, space: Uuid) -> Option<EarlierModel> {
-        let known = self.inner.earlier.lock().get(&space).cloned()?;
-        (known.embedder.is_some() || known.tried.elapsed() < FORGET_AFTER).then_some(known)
+    #[expect(clippy::option_option, reason = "whether it is known, and what")]
+    fn earlier(&self, space: Uuid) -> Option<Option<Arc<dyn Embedder>>> {
+        self.inner.earlier.lock().get(space, Instant::now())
     }
 }
 
 /// Opens the model of a recorded space, if these settings lead to it.
-async fn reopen(
-    settings: &EmbeddingSettings,
-    db: &Db,
-    space: Uuid,
-) -> Result<Option<Arc<dyn Embedder>>, String> {
+async fn reopen(settings: &EmbeddingSettings, db: &Db, space: Uuid) -> Result<Arc<dyn Embedder>, String> {
     let recorded = db::vectors::space(db, space).await.map_err(|error| error.to_string())?;
     let Some(recorded) = recorded else { return Err("its space is not recorded".to_owned()) };
     let elsewhere = || format!("the model {} is not at hand", recorded.model);
@@ -243,13 +243,16 @@ async fn reopen(
             if usual.space().id == space {
                 Arc::new(usual)
             } else {
-                Arc::new(connect(Some(recorded.dimensions)).await?)
+                // Whether it gives vectors of this length, it has not said yet.
+                let asked = connect(Some(recorded.dimensions)).await?;
+                asked.embed_question(FIRST_QUESTION).await.map_err(|error| error.to_string())?;
+                Arc::new(asked)
             }
         }
         _ => return Err(elsewhere()),
     };
     // The same name may stand for other weights by now.
-    if embedder.space().id == space { Ok(Some(embedder)) } else { Err(elsewhere()) }
+    if embedder.space().id == space { Ok(embedder) } else { Err(elsewhere()) }
 }
 
 /// The model that is set, if it can be had here and now: nothing is downloaded. None when it would have to be, or when none is
@@ -324,3 +327,6 @@ fn server(
         languages: settings.languages.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests;

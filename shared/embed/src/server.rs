@@ -13,13 +13,19 @@ use reqwest::{
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use secrecy::{ExposeSecret, SecretString};
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::{Instant, timeout_at},
+};
 use url::Url;
 
 use crate::{EmbedError, RerankError, retry};
 
 /// The most bytes of an error's text that are looked at.
 const MAX_ERROR: usize = 16 * 1024;
+/// So many times in a row a server may answer 500: after that it is what it was sent that it fails at, such as a text that is too long
+/// for it. What is overloaded or away says so by other numbers.
+const MAX_FAULTS: u32 = 3;
 /// How servers name, in an error, that waiting does not help.
 const NO_QUOTA: &[u8] = b"insufficient_quota";
 
@@ -105,7 +111,7 @@ impl From<ModelServerError> for RerankError {
 /// Why there is no answer to be read.
 #[derive(Debug)]
 pub(super) enum RequestRejection {
-    /// The server does not take what it was sent: perhaps too many texts, or one too long.
+    /// The server does not take what it was sent, or fails at it again and again: perhaps too many texts, or one too long.
     Content(StatusCode),
     /// Anything else.
     Failed(ModelServerError),
@@ -113,7 +119,12 @@ pub(super) enum RequestRejection {
 
 /// How one try ended without an answer.
 enum AttemptError {
-    Passing { problem: String, after: Option<Duration> },
+    Passing {
+        problem: String,
+        after: Option<Duration>,
+        /// It failed by itself, without saying that another try helps.
+        is_fault: bool,
+    },
     End(RequestRejection),
 }
 
@@ -177,28 +188,39 @@ impl ModelServer {
         ModelServerError::Refused(format!("{}: {problem}", self.host()))
     }
 
-    /// Sends a request until there is an answer of success, of at most so many bytes, or until the time is over.
+    /// Sends a request until there is an answer of success, of at most so many bytes, or until the time is over. Each try takes one of
+    /// the `slots`, if there are any; waiting for it does not count, and nobody else waits for the pauses between the tries.
     pub(super) async fn ask(
         &self,
         body: Bytes,
         max_answer: usize,
         within: Duration,
+        slots: Option<&Semaphore>,
     ) -> Result<Vec<u8>, RequestRejection> {
-        let deadline = Instant::now() + within;
-        let mut failures = 0;
+        let mut deadline = Instant::now() + within;
+        let (mut failures, mut faults) = (0, 0);
         let mut last = None;
         loop {
-            let Ok(tried) = timeout_at(deadline, self.try_once(body.clone(), max_answer)).await else {
+            let waiting = Instant::now();
+            let slot = taken(slots).await?;
+            deadline += waiting.elapsed();
+            let tried = timeout_at(deadline, self.try_once(body.clone(), max_answer)).await;
+            drop(slot);
+            let Ok(tried) = tried else {
                 // What went wrong before says more than the clock.
                 let problem = last.unwrap_or_else(|| "it does not answer in time".to_owned());
                 return Err(RequestRejection::Failed(self.away(problem)));
             };
-            let (problem, after) = match tried {
+            let (problem, after, is_fault) = match tried {
                 Ok(answer) => return Ok(answer),
                 Err(AttemptError::End(rejected)) => return Err(rejected),
-                Err(AttemptError::Passing { problem, after }) => (problem, after),
+                Err(AttemptError::Passing { problem, after, is_fault }) => (problem, after, is_fault),
             };
             failures += 1;
+            faults = if is_fault { faults + 1 } else { 0 };
+            if faults == MAX_FAULTS {
+                return Err(RequestRejection::Content(StatusCode::INTERNAL_SERVER_ERROR));
+            }
             let pause = retry::pause(self.patience.pauses, failures, after);
             let too_long = after.is_some_and(|after| after > self.patience.longest_wait);
             if too_long || Instant::now() + pause >= deadline {
@@ -238,7 +260,9 @@ impl ModelServer {
                     return Err(AttemptError::End(RequestRejection::Failed(error)));
                 }
             }
-            return Err(AttemptError::Passing { problem: format!("it answers {}", status.as_u16()), after });
+            let is_fault = status == StatusCode::INTERNAL_SERVER_ERROR && after.is_none();
+            let problem = format!("it answers {}", status.as_u16());
+            return Err(AttemptError::Passing { problem, after, is_fault });
         }
         Err(AttemptError::End(self.rejected(status)))
     }
@@ -280,7 +304,14 @@ async fn read(response: &mut reqwest::Response, max: usize) -> Result<(Vec<u8>, 
 }
 
 fn passing(problem: &str) -> AttemptError {
-    AttemptError::Passing { problem: problem.to_owned(), after: None }
+    AttemptError::Passing { problem: problem.to_owned(), after: None, is_fault: false }
+}
+
+/// One of the slots, once there is one.
+async fn taken(slots: Option<&Semaphore>) -> Result<Option<SemaphorePermit<'_>>, RequestRejection> {
+    let Some(slots) = slots else { return Ok(None) };
+    let slot = slots.acquire().await;
+    slot.map(Some).map_err(|_| RequestRejection::Failed(ComputeStopped.into()))
 }
 
 fn host(url: &Url) -> String {

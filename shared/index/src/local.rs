@@ -179,7 +179,7 @@ impl SearchIndex for LocalIndex {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// A segment holds its passages' words and vectors together, so they are counted together.
+    /// A segment holds its passages' words and vectors together, so they are counted together. What could not be read has none.
     async fn mismatched(
         &self,
         expected: &[ExpectedEntries],

@@ -5,6 +5,7 @@
 mod doorbell;
 mod local;
 pub mod operator;
+mod pause;
 mod redis;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -22,17 +23,16 @@ use lectern_shared::{
         document::Document,
         job::{IngestionError, JobClaim, JobKind, JobState},
     },
-    retry::{JitterRange, RetryBackoff, jitter},
+    retry::{JitterRange, jitter},
+    shutdown::Shutdown,
     telemetry,
 };
 use local::LocalDoorbell;
 pub use local::{DoorbellRing, LocalBackend};
 use parking_lot::Mutex;
+pub use pause::RetryPause;
 use redis::RedisDoorbell;
 use tokio::time::Instant;
-
-/// The pauses before an attempt is repeated.
-const PAUSES: RetryBackoff = RetryBackoff { first: Duration::from_secs(2), longest: Duration::from_mins(10) };
 
 /// A document that outages have kept from being ingested for so long, one after the other, uses up its attempts like any other.
 const OUTAGE_PATIENCE: Duration = Duration::from_hours(6);
@@ -132,6 +132,28 @@ impl JobQueue {
             self.clock.follow(reference);
         }
         Ok(())
+    }
+
+    /// Sets the clock of leases by the database's clock again and again until the service stops: what a machine's clock is set to later
+    /// would else be wrong in this process for good.
+    pub fn keep_time(&self, every: Duration, shutdown: &Shutdown) {
+        let (jobs, soft) = (self.clone(), shutdown.soft().clone());
+        shutdown.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = soft.cancelled() => return,
+                    () = jobs.set_clock_after(jitter(every, JitterRange::Fifth)) => {}
+                }
+            }
+        });
+    }
+
+    /// Sets the clock once more, after a pause.
+    async fn set_clock_after(&self, pause: Duration) {
+        tokio::time::sleep(pause).await;
+        if let Err(error) = self.follow_database_clock().await {
+            tracing::debug!(%error, "the database could not be asked for the time");
+        }
     }
 
     /// Queues a document for ingestion; false when there is no such document. Ring the doorbell after the commit.
@@ -259,11 +281,12 @@ impl JobQueue {
         &self,
         claim: &JobClaim,
         error: &IngestionError,
+        pause: RetryPause,
         report: &JobProgress,
     ) -> db::Result<Option<JobState>> {
         let now = self.now();
         let again = error.retryable && claim.attempts < claim.max_attempts;
-        let retry_at = again.then(|| now.plus(backoff(claim.attempts)));
+        let retry_at = again.then(|| now.plus(pause.after(claim.attempts)));
         let mut tx = self.db.begin_essential().await?;
         let state = db::jobs::fail(&mut tx, claim, error, retry_at, report, now).await?;
         tx.commit().await?;
@@ -275,18 +298,11 @@ impl JobQueue {
     }
 }
 
-/// The pause after the `attempts`-th failure: doubled each time, and shortened by up to a half at random, so that jobs
-/// which failed together do not come back together.
-fn backoff(attempts: i64) -> Duration {
-    let failures = u32::try_from(attempts).unwrap_or(0);
-    jitter(PAUSES.delay(failures), JitterRange::Equal)
-}
-
 #[cfg(test)]
 mod tests {
     use lectern_db::testing::{ATTEMPTS, at, both, document, workspace};
 
-    use super::{testing::queue, *};
+    use super::{pause::LONGEST_PAUSE, testing::queue, *};
 
     fn passing() -> IngestionError {
         IngestionError { code: "timeout".to_owned(), message: "Too slow.".to_owned(), retryable: true }
@@ -328,11 +344,14 @@ mod tests {
             for attempt in 1..=i64::from(ATTEMPTS) {
                 let claim = jobs.claim("worker").await.unwrap().expect(t.name);
                 assert_eq!(claim.attempts, attempt, "{}", t.name);
-                let state = jobs.fail(&claim, &passing(), &JobProgress::default()).await.unwrap();
+                let state = jobs
+                    .fail(&claim, &passing(), RetryPause::Service, &JobProgress::default())
+                    .await
+                    .unwrap();
                 let last = attempt == claim.max_attempts;
                 assert_eq!(state, Some(if last { JobState::Dead } else { JobState::Queued }), "{}", t.name);
                 assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: not before the pause", t.name);
-                clock.advance(PAUSES.longest);
+                clock.advance(LONGEST_PAUSE);
             }
             assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: it is not tried for ever", t.name);
         }
@@ -366,12 +385,14 @@ mod tests {
             };
             let lasted = jobs.now().since(since);
             assert!(lasted >= 6 * hour && lasted < 6 * hour + minutes, "{}: {lasted:?}", t.name);
-            let state = jobs.fail(&lasting, &passing(), &JobProgress::default()).await.unwrap();
+            let state =
+                jobs.fail(&lasting, &passing(), RetryPause::Service, &JobProgress::default()).await.unwrap();
             assert_eq!((state, lasting.max_attempts), (Some(JobState::Queued), 2), "{}", t.name);
-            clock.advance(PAUSES.longest);
+            clock.advance(LONGEST_PAUSE);
             let last = jobs.claim("worker").await.unwrap().expect(t.name);
             assert!(!jobs.may_wait(&last), "{}", t.name);
-            let state = jobs.fail(&last, &passing(), &JobProgress::default()).await.unwrap();
+            let state =
+                jobs.fail(&last, &passing(), RetryPause::Service, &JobProgress::default()).await.unwrap();
             assert_eq!(state, Some(JobState::Dead), "{}: it is not tried for ever", t.name);
             // Queued anew, it has all its patience again.
             let mut tx = t.db.begin().await.unwrap();
@@ -401,8 +422,8 @@ mod tests {
         let (new, is_durable) = claim().await;
         assert!(!is_durable, "a document that was just accepted was never tried");
 
-        jobs.fail(&new, &passing(), &JobProgress::default()).await.unwrap();
-        clock.advance(PAUSES.longest);
+        jobs.fail(&new, &passing(), RetryPause::Service, &JobProgress::default()).await.unwrap();
+        clock.advance(LONGEST_PAUSE);
         let (again, is_durable) = claim().await;
         assert_eq!(again.attempts, 2);
         assert!(is_durable, "a second attempt counts whatever comes of it");
@@ -414,12 +435,25 @@ mod tests {
         assert!(is_durable, "what was queued before the process began may have ended one");
     }
 
-    #[test]
-    fn the_pause_grows_and_has_an_end() {
-        for _ in 0..100 {
-            assert!((1..=2).contains(&backoff(1).as_millis().div_ceil(1000)));
-            assert!(backoff(3) >= Duration::from_secs(4) && backoff(3) <= Duration::from_secs(8));
-            assert!(backoff(1_000) <= PAUSES.longest);
+    #[tokio::test]
+    async fn a_clock_that_is_set_wrong_while_the_process_runs_becomes_right_again() {
+        for t in both().await.iter().filter(|t| t.name == "PostgreSQL") {
+            let (clock, shutdown) = (Clock::system(), Shutdown::new());
+            let jobs = queue(&t.db, &clock);
+            jobs.keep_time(Duration::from_millis(10), &shutdown);
+            // As when somebody sets the machine's clock.
+            clock.follow(clock.now().plus(Duration::from_hours(1)));
+            let right = async {
+                loop {
+                    let reference = t.db.server_time().await.unwrap().unwrap();
+                    if jobs.now().since(reference) < Duration::from_mins(1) {
+                        break;
+                    }
+                }
+            };
+            tokio::time::timeout(Duration::from_mins(1), right).await.expect("nobody sets the clock");
+            shutdown.begin();
+            assert!(shutdown.finished().await, "it ends with the service");
         }
     }
 }

@@ -80,7 +80,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::testing::queue;
+    use crate::{RetryPause, testing::queue};
 
     #[tokio::test]
     async fn more_jobs_than_a_transaction_takes_are_changed_batch_by_batch() {
@@ -100,7 +100,7 @@ mod tests {
                 retryable: false,
             };
             while let Some(claim) = jobs.claim("worker").await.unwrap() {
-                jobs.fail(&claim, &error, &JobProgress::default()).await.unwrap();
+                jobs.fail(&claim, &error, RetryPause::Service, &JobProgress::default()).await.unwrap();
             }
             let all = async |action, standing| {
                 let filter = JobRowFilter { standing: Some(standing), ..JobRowFilter::default() };

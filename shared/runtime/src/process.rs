@@ -19,6 +19,8 @@ use crate::{ProcessRole, Runtime, RuntimeStartError};
 
 /// How long blocking work may take to end after everything else has.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
+/// How often the clock of leases is set by the database's.
+const CLOCK_EVERY: Duration = Duration::from_mins(1);
 /// The longest that a running process may take to say how it is.
 const HEALTH_WITHIN: Duration = Duration::from_secs(5);
 
@@ -101,8 +103,8 @@ fn load(config: Option<&Path>) -> Result<(SettingsSource, Settings), ConfigError
     Ok((source, settings))
 }
 
-/// Opens every part, and begins to get the embedding model; none when the process was asked to stop before all parts were
-/// there. Boxed here, so that it is compiled once and not again for each program.
+/// Opens every part, and begins to get the embedding model and to keep the time; none when the process was asked to stop before
+/// all parts were there. Boxed here, so that it is compiled once and not again for each program.
 pub fn open(
     settings: Settings,
     role: ProcessRole,
@@ -125,6 +127,7 @@ async fn open_until(
         started = Runtime::start(settings, role) => {
             let runtime = started?;
             runtime.models.start(&runtime.clock, shutdown);
+            runtime.jobs.keep_time(CLOCK_EVERY, shutdown);
             Ok(Some(runtime))
         }
         // A server that does not answer must not keep the process from being stopped.

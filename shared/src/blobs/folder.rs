@@ -28,7 +28,7 @@ pub(super) struct BlobFolder {
 
 impl BlobFolder {
     pub(super) async fn open(root: &Path) -> Result<Self, BlobError> {
-        fs::create_dir_all(root.join(INCOMING)).await?;
+        fs::create_dir_all(root.join(INCOMING)).await.map_err(|error| unusable(root, &error))?;
         Ok(Self::at(root))
     }
 
@@ -198,6 +198,12 @@ impl BlobFolder {
         let (_, shard) = id.split_at(id.len() - 2);
         self.root.join(shard).join(&id)
     }
+}
+
+/// The system's error says neither which folder it is about nor what names it.
+fn unusable(root: &Path, error: &io::Error) -> io::Error {
+    let what = format!("the folder {} (LECTERN_BLOBS) cannot be made: {error}", root.display());
+    io::Error::new(error.kind(), what)
 }
 
 /// What is in a folder; nothing when it is none, or gone by now.

@@ -18,7 +18,7 @@ pub struct ServiceLimits {
     pub connections: usize,
     /// Largest fetched source, in bytes.
     pub source_bytes: u64,
-    /// What one user may store, in bytes.
+    /// What one workspace may store, in bytes.
     pub storage_bytes: Option<u64>,
     /// Uploads that go on at once in a process.
     pub uploads: usize,

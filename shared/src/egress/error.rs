@@ -74,7 +74,13 @@ pub enum EgressError {
         /// The number that would have been followed.
         limit: usize,
     },
-    /// A redirect leads to what cannot be requested, or would have taken credentials or a request body where they do not belong.
+    /// A redirect would have taken a request's content to another site, or gone on without it: what was to be written is not.
+    #[error("a redirect was not followed: {reason}")]
+    ContentNotSentOn {
+        /// What it would have done.
+        reason: &'static str,
+    },
+    /// A redirect leads to what cannot be requested, or would have taken credentials where they do not belong.
     #[error("a redirect was not followed: {reason}")]
     RefusedRedirect {
         /// Where it leads, or what it would have done.
@@ -116,7 +122,7 @@ impl EgressError {
             Self::Timeout { .. } => "timeout",
             Self::TooLarge { .. } => "too_large",
             Self::TooManyRedirects { .. } => "too_many_redirects",
-            Self::RefusedRedirect { .. } => "refused_redirect",
+            Self::ContentNotSentOn { .. } | Self::RefusedRedirect { .. } => "refused_redirect",
             Self::Decode => "damaged",
             Self::Protocol { .. } => "bad_response",
             Self::Write { .. } | Self::Setup { .. } => "internal",
@@ -139,6 +145,7 @@ impl EgressError {
             | Self::Tls { .. }
             | Self::TooLarge { .. }
             | Self::TooManyRedirects { .. }
+            | Self::ContentNotSentOn { .. }
             | Self::RefusedRedirect { .. }
             | Self::Decode
             | Self::Setup { .. } => false,

@@ -185,7 +185,8 @@ impl Egress {
     ///
     /// Towards another origin (scheme, host, port) everything in [`EgressRequest::headers`] is dropped, for good: a redirect
     /// back does not restore it. A redirect that leads to what cannot be requested, or would take a request body to another
-    /// origin, or credentials from `https` to `http`, is refused.
+    /// origin, or credentials from `https` to `http`, is refused, and so is one that would make a POST a GET, unless it says (303)
+    /// that the POST was taken.
     ///
     /// # Errors
     /// Any [`EgressError`] but [`EgressError::Decode`] and [`EgressError::Write`], which only reading brings.

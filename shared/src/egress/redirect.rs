@@ -63,8 +63,8 @@ impl RedirectHop {
     /// The next hop, or none when the response is not a redirect.
     ///
     /// # Errors
-    /// [`EgressError::RefusedRedirect`] for a target that is no URL, or that would carry a body to another origin, or
-    /// credentials from `https` to `http`.
+    /// [`EgressError::ContentNotSentOn`] for a body that would go to another origin, and for a POST that would arrive as a GET;
+    /// [`EgressError::RefusedRedirect`] for a target that is no URL, and for credentials that would go from `https` to `http`.
     pub(super) fn redirected(
         &self,
         status: StatusCode,
@@ -82,6 +82,11 @@ impl RedirectHop {
             reason: "it leads to something that is not a URL",
         })?;
 
+        if loses_post(status, &self.method) {
+            return Err(EgressError::ContentNotSentOn {
+                reason: "the request would be sent on without its content; use the new address directly",
+            });
+        }
         let mut next = Self { url, ..self.clone() };
         if becomes_get(status, &self.method) {
             next.method = Method::GET;
@@ -92,7 +97,7 @@ impl RedirectHop {
         }
         if next.url.origin() != self.url.origin() {
             if next.body.is_some() {
-                return Err(EgressError::RefusedRedirect {
+                return Err(EgressError::ContentNotSentOn {
                     reason: "it would send the request's content to another site; use the new address directly",
                 });
             }
@@ -112,13 +117,15 @@ impl RedirectHop {
     }
 }
 
-/// As browsers do: 303 is a GET always, 301 and 302 turn a POST into one, 307 and 308 keep the method.
+/// 303 says that the request was taken, and where what came of it is read.
 fn becomes_get(status: StatusCode, method: &Method) -> bool {
-    match status.as_u16() {
-        303 => *method != Method::GET && *method != Method::HEAD,
-        301 | 302 => *method == Method::POST,
-        _ => false,
-    }
+    status == StatusCode::SEE_OTHER && *method != Method::GET && *method != Method::HEAD
+}
+
+/// 301 and 302 say that nothing was done here. Browsers send a POST on as a GET all the same, which succeeds at most addresses
+/// and writes nothing: whoever asked would take it for done.
+fn loses_post(status: StatusCode, method: &Method) -> bool {
+    matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND) && *method == Method::POST
 }
 
 #[cfg(test)]
@@ -158,14 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn methods_change_as_in_browsers() {
+    fn a_method_changes_only_where_what_came_of_the_request_is_read() {
         let cases = [
-            (301, Method::POST, Method::GET, false),
-            (302, Method::POST, Method::GET, false),
             (303, Method::POST, Method::GET, false),
             (303, Method::PUT, Method::GET, false),
             (303, Method::HEAD, Method::HEAD, true),
             (301, Method::PUT, Method::PUT, true),
+            (302, Method::DELETE, Method::DELETE, true),
             (307, Method::POST, Method::POST, true),
             (308, Method::POST, Method::POST, true),
         ];
@@ -176,6 +182,18 @@ mod tests {
             assert_eq!(next.method, expected, "{status} {method}");
             assert_eq!(next.body.is_some(), keeps_body, "{status} {method}");
             assert_eq!(next.outgoing_headers().contains_key("content-type"), keeps_body, "{status} {method}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_not_sent_on_as_a_question() {
+        for status in [301, 302] {
+            for body in [Some("b"), None] {
+                let refused = redirect(&hop(Method::POST, "https://a.example/x", &[], body), status, "/y");
+                assert!(matches!(refused, Err(EgressError::ContentNotSentOn { .. })), "{status}");
+            }
+            let read = hop(Method::GET, "https://a.example/x", &[], None);
+            assert_eq!(redirect(&read, status, "/y").unwrap().unwrap().method, Method::GET);
         }
     }
 
@@ -207,9 +225,9 @@ mod tests {
         let first = hop(Method::POST, "https://a.example/x", &[], Some("secret"));
         assert!(matches!(
             redirect(&first, 307, "https://b.example/"),
-            Err(EgressError::RefusedRedirect { .. })
+            Err(EgressError::ContentNotSentOn { .. })
         ));
-        assert!(redirect(&first, 302, "https://b.example/").unwrap().unwrap().body.is_none());
+        assert!(redirect(&first, 303, "https://b.example/").unwrap().unwrap().body.is_none());
     }
 
     #[test]

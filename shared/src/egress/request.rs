@@ -34,7 +34,7 @@ pub struct EgressRequest {
     /// What this service says of itself wherever a redirect leads (`Accept`, `Accept-Language`): never a value that
     /// came from a user. [`EgressRequest::headers`] win over these.
     pub portable_headers: HeaderMap,
-    /// The body, sent again where a redirect within the origin keeps the method.
+    /// The body, sent again with every redirect within the origin but 303, which asks for what came of it.
     pub body: Option<Bytes>,
     /// What the answer may take.
     pub limits: RequestLimits,

@@ -262,6 +262,7 @@ async fn a_posted_body_is_sent_again_within_the_origin_only() {
         "POST /kept HTTP/1.1" => redirect(308, "/end"),
         "POST /away HTTP/1.1" => redirect(308, &away),
         "POST /get HTTP/1.1" => redirect(303, "/end"),
+        "POST /moved HTTP/1.1" => redirect(301, "/end"),
         _ => ok("end"),
     });
     let elsewhere = serve(other, |_| ok("leaked"));
@@ -275,7 +276,10 @@ async fn a_posted_body_is_sent_again_within_the_origin_only() {
     assert!(at_home.lock()[1].starts_with("post /end") && at_home.lock()[1].ends_with("payload"));
     post("/get").await.unwrap();
     assert!(at_home.lock()[3].starts_with("get /end") && !at_home.lock()[3].contains("payload"));
-    assert_eq!(post("/away").await.unwrap_err().code(), "refused_redirect");
+    for refused in ["/away", "/moved"] {
+        assert_eq!(post(refused).await.unwrap_err().code(), "refused_redirect", "{refused}");
+    }
+    assert_eq!(at_home.lock().len(), 6, "neither is sent on");
     assert!(elsewhere.lock().is_empty());
 }
 

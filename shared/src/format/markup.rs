@@ -2,9 +2,22 @@
 
 use super::{FileFormat, kinds::FormatHints};
 
-/// XML that is neither a page nor captions, though servers often send it as a page.
-const OTHER_ROOTS: &[&[u8]] =
-    &[b"<rss", b"<feed", b"<rdf:rdf", b"<urlset", b"<sitemapindex", b"<opml", b"<svg"];
+/// XML that is neither a page nor captions, though servers often send it as a page. The last two are spreadsheets, in the format of
+/// 2003, which are often called as those of other formats.
+const OTHER_ROOTS: &[&[u8]] = &[
+    b"<rss",
+    b"<feed",
+    b"<rdf:rdf",
+    b"<urlset",
+    b"<sitemapindex",
+    b"<opml",
+    b"<svg",
+    b"<workbook",
+    b"<ss:workbook",
+];
+
+/// How pages begin that programs write under the names of spreadsheets.
+const PARTS_OF_PAGES: &[&[u8]] = &[b"<table", b"<meta", b"<style", b"<title", b"<div"];
 
 /// Tells such a text; none when its bytes do not say enough.
 pub(super) fn detect(text: &[u8], named: &FormatHints<'_>) -> Option<FileFormat> {
@@ -25,6 +38,9 @@ pub(super) fn detect(text: &[u8], named: &FormatHints<'_>) -> Option<FileFormat>
     }
     if OTHER_ROOTS.iter().any(begins) {
         return Some(FileFormat::Text);
+    }
+    if named.is_workbook() && PARTS_OF_PAGES.iter().any(begins) {
+        return Some(FileFormat::Html);
     }
     // Half a page, or the page of an error in the place of the file that the name promises.
     named.is_sent_as_page().then_some(FileFormat::Html)

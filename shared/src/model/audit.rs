@@ -11,6 +11,8 @@ text_enum! {
         SignedOut => "signed_out",
         /// A password was changed.
         PasswordChanged => "password_changed",
+        /// An account was linked to somebody at the provider of OpenID Connect, who can sign in to it from then on.
+        IdentityLinked => "identity_linked",
         /// A workspace was made.
         WorkspaceCreated => "workspace_created",
         /// A workspace was changed.
@@ -33,11 +35,15 @@ text_enum! {
         TokenDeleted => "token_deleted",
         /// The secret of an agent, a tool or a document was set or taken away.
         SecretChanged => "secret_changed",
+        /// A webhook's events are told to another address.
+        AddressChanged => "address_changed",
         /// An agent got a page of its own, or another one.
         Published => "published",
         /// An agent's page was taken away.
         Unpublished => "unpublished",
         /// Something was deleted.
         Deleted => "deleted",
+        /// Something was exported.
+        Exported => "exported",
     }
 }

@@ -8,12 +8,7 @@ use sqlx::FromRow;
 use crate::{
     clock::Timestamp,
     ids::{ClaimId, CollectionId, DocumentId, SourceId, SourceRunId, SourceRunItemId, UserId, WorkspaceId},
-    model::{
-        Json,
-        document::SourceAuthorization,
-        text_enum,
-        workspace::{RowOwner, WorkspaceQuotas},
-    },
+    model::{Json, document::SourceAuthorization, text_enum, workspace::RowOwner},
 };
 
 text_enum! {
@@ -339,16 +334,6 @@ pub struct SyncCounts {
     pub failed: i64,
     /// Bytes that were received.
     pub bytes: i64,
-}
-
-/// A run that a worker has claimed, with what it takes.
-#[derive(Clone, Debug, FromRow)]
-pub struct ClaimedSyncRun {
-    /// The run.
-    #[sqlx(flatten)]
-    pub run: SyncRun,
-    /// What its workspace may hold.
-    pub quotas: Option<Json<WorkspaceQuotas>>,
 }
 
 /// What is known of something that a document was made of.

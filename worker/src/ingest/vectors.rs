@@ -144,7 +144,10 @@ impl PassageVectors<'_> {
         drop(turn);
         metrics.embedded(EmbeddingPurpose::Passages, count, made.is_ok(), began.elapsed());
         let made = made?;
-        if made.len() != missing.len() || made.iter().any(|v| v.len() != embedder.space().dimensions) {
+        let is_usable = |vector: &Vec<f32>| {
+            vector.len() == embedder.space().dimensions && vector.iter().all(|number| number.is_finite())
+        };
+        if made.len() != missing.len() || !made.iter().all(is_usable) {
             return Err(IngestFailure::Internal(
                 "the embedding model gave other vectors than it should".to_owned(),
             ));

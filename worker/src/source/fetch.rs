@@ -10,6 +10,7 @@ use lectern_shared::{
     egress::{Egress, EgressRequest, EgressResponse, RequestLimits},
     media_type,
     model::document::{DocumentSource, SourceAuthorization, SourceState, addresses},
+    retry::retry_after,
     secrets::{CiphertextLocation, Keyring},
 };
 use parking_lot::Mutex;
@@ -52,13 +53,11 @@ impl FetchBudget {
     {
         let left = *self.left.lock();
         if left.is_zero() {
-            return Err(IngestFailure::passing(
-                "timeout",
-                format!(
-                    "The document's addresses took more than {} s together. Split it into several documents.",
-                    self.all.as_secs()
-                ),
-            ));
+            let message = format!(
+                "The document's addresses took more than {} s together. Split it into several documents.",
+                self.all.as_secs()
+            );
+            return Err(IngestFailure::passing("timeout", message));
         }
         let began = Instant::now();
         let fetched = fetch(left).await;
@@ -170,7 +169,8 @@ impl SourceFetcher<'_> {
         if response.status == 304 && asked_whether_changed {
             return Ok(FetchOutcome::NotModified);
         }
-        check_status(&response)?;
+        let host = response.final_url.host_str().unwrap_or("the server");
+        check_status(host, response.status, &response.headers)?;
         let (content_type, charset, final_url) =
             (response.content_type(), response.charset(), response.final_url.clone());
         let validators = CacheValidators {
@@ -291,29 +291,25 @@ async fn save(
     Ok((file, bytes))
 }
 
-fn check_status(response: &EgressResponse) -> Result<(), IngestFailure> {
-    let host = response.final_url.host_str().unwrap_or("the server");
-    match response.status {
+fn check_status(host: &str, status: u16, headers: &HeaderMap) -> Result<(), IngestFailure> {
+    match status {
         200..=299 => Ok(()),
         404 | 410 => Err(IngestFailure::permanent(
             "not_found",
-            format!(
-                "{host} answers that there is nothing at this address ({}). Check the url.",
-                response.status
-            ),
+            format!("{host} answers that there is nothing at this address ({status}). Check the url."),
         )),
         401 | 403 | 407 => Err(IngestFailure::permanent(
             "forbidden",
             format!(
-                "{host} refuses access ({}). Set the document's authorization, or use a public address.",
-                response.status
+                "{host} refuses access ({status}). Set the document's authorization, or use a public address."
             ),
         )),
-        408 | 425 | 429 | 500..=599 => Err(IngestFailure::passing(
+        408 | 425 | 429 | 500..=599 => Err(IngestFailure::away(
             "unreachable",
-            format!("{host} cannot answer now (status {}).", response.status),
+            format!("{host} cannot answer now (status {status})."),
+            retry_after(headers),
         )),
-        status => Err(IngestFailure::permanent(
+        _ => Err(IngestFailure::permanent(
             "unexpected_status",
             format!("{host} answers with status {status} instead of the document. Check the url."),
         )),
@@ -324,4 +320,30 @@ fn check_status(response: &EgressResponse) -> Result<(), IngestFailure> {
 fn is_own_origin(source: &DocumentSource, url: &Url) -> bool {
     let first = addresses(source.r#type, &source.url).into_iter().next();
     first.and_then(|first| Url::parse(first).ok()).is_some_and(|first| first.origin() == url.origin())
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::RETRY_AFTER;
+
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_of_when_to_come_back_is_handed_on() {
+        let asked = |status: u16, seconds: &'static str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(seconds))]);
+            check_status("a.example", status, &headers)
+        };
+        for status in [429, 503] {
+            let Err(IngestFailure::Source { error, retry_after }) = asked(status, "120") else {
+                panic!("{status} is no failure of the source")
+            };
+            assert_eq!((error.code.as_str(), error.retryable), ("unreachable", true), "{status}");
+            assert_eq!(retry_after, Some(Duration::from_mins(2)), "{status}");
+        }
+        assert!(matches!(asked(500, "soon"), Err(IngestFailure::Source { retry_after: None, .. })));
+        // There is nothing to wait for.
+        assert!(matches!(asked(404, "120"), Err(IngestFailure::Document(error)) if !error.retryable));
+        assert!(asked(200, "120").is_ok());
+    }
 }

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Raised whenever parsers or the splitter make something else of the same bytes: sources are then read again, changed or not.
-const READERS: u32 = 3;
+const READERS: u32 = 4;
 /// Bytes that are hashed at a time.
 const HASHED: usize = 64 << 10;
 

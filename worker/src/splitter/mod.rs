@@ -13,6 +13,7 @@ mod units;
 
 use std::ops::Range;
 
+use lectern_parse::formats::markdown::front_matter;
 use lectern_shared::model::document::{SplitterConfig, SplitterType};
 
 pub(crate) use self::sizing::TokenCounter;
@@ -163,8 +164,12 @@ pub(crate) fn split<E>(
         let start = stretch.start;
         let stretch = text.get(stretch).unwrap_or_default();
         go_on(stretch.len())?;
-        let outline =
-            if along_structure { TextOutline::of_markdown(stretch) } else { TextOutline::of_lines(stretch) };
+        let outline = if along_structure {
+            let metadata = if start == 0 { front_matter(stretch) } else { 0 };
+            TextOutline::of_markdown(stretch, metadata)
+        } else {
+            TextOutline::of_lines(stretch)
+        };
         let size = |piece: &str| go_on(piece.len()).map(|()| measure.size(piece));
         // How far characters have been counted, in bytes.
         let mut counted = 0;

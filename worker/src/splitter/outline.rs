@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use lectern_parse::formats::markdown::flattened;
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
+use lectern_parse::formats::markdown::{flattened, options};
+use pulldown_cmark::{Event, HeadingLevel, Parser, Tag};
 
 /// How strong a boundary is; of two, the larger one parts more.
 pub(super) type BoundaryLevel = usize;
@@ -58,13 +58,16 @@ impl TextOutline {
         Self { spans, markdown: false, last: [None; LEVELS] }
     }
 
-    /// The elements of Markdown.
-    pub(super) fn of_markdown(text: &str) -> Self {
+    /// The elements of Markdown, before which there may be `metadata` of so many bytes.
+    pub(super) fn of_markdown(text: &str, metadata: usize) -> Self {
         let flat = flattened(text);
-        let spans = Parser::new_ext(&flat, Options::all()).into_offset_iter().filter_map(
-            |(event, Range { start, end })| Some(OutlineSpan { start, end, level: level(&event)? }),
-        );
-        let mut spans: Vec<OutlineSpan> = spans.collect();
+        let body = flat.get(metadata..).unwrap_or_default();
+        let span = |(event, Range { start, end }): (Event<'_>, Range<usize>)| {
+            Some(OutlineSpan { start: metadata + start, end: metadata + end, level: level(&event)? })
+        };
+        let before = (metadata > 0).then_some(OutlineSpan { start: 0, end: metadata, level: BLOCK });
+        let parsed = Parser::new_ext(body, options()).into_offset_iter().filter_map(span);
+        let mut spans: Vec<OutlineSpan> = before.into_iter().chain(parsed).collect();
         // What holds another comes before it.
         spans.sort_by(|a, b| a.start.cmp(&b.start).then(b.end.cmp(&a.end)));
         let mut last = [None; LEVELS];
@@ -295,5 +298,31 @@ impl Iterator for OutlineSections<'_> {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_parse::formats::markdown::front_matter;
+
+    use super::*;
+
+    #[test]
+    fn headings_between_rules_are_headings_and_metadata_before_a_text_are_a_block() {
+        let text = "---\ntitle: Grün\n# of nobody\n---\n\n# First\n\n---\n## Second\n---\n\nWords\n";
+        let outline = TextOutline::of_markdown(text, front_matter(text));
+        let blocks = outline.spans.iter().filter(|span| span.level >= BLOCK);
+        let blocks: Vec<_> = blocks.map(|span| (text[span.start..span.end].trim(), span.level)).collect();
+        assert_eq!(
+            blocks,
+            [
+                ("---\ntitle: Grün\n# of nobody\n---", BLOCK),
+                ("# First", HEADING + 5),
+                ("---", RULE),
+                ("## Second", HEADING + 4),
+                ("---", RULE),
+                ("Words", BLOCK)
+            ]
+        );
     }
 }

@@ -55,6 +55,19 @@ impl UnicodeSegmenters {
     }
 }
 
+/// Bytes before a place that are looked at for the end of a character as people see it; hardly any has more.
+const LONGEST_GRAPHEME: usize = 256;
+
+/// The end of the last character as people see it that does not end beyond `most`; `most` itself if there is none nearby.
+pub(super) fn last_grapheme_end(text: &str, most: usize) -> usize {
+    let begins = text.floor_char_boundary(most.saturating_sub(LONGEST_GRAPHEME));
+    // What follows tells whether one ends at `most`.
+    let ends = text.ceil_char_boundary(most.saturating_add(1));
+    let near = text.get(begins..ends).unwrap_or_default();
+    let breaks = GraphemeClusterSegmenter::new().segment_str(near).map(|at| begins + at);
+    breaks.take_while(|at| *at <= most).filter(|at| *at > begins).last().unwrap_or(most)
+}
+
 fn between(mut breaks: impl Iterator<Item = usize>, base: usize) -> impl Iterator<Item = Range<usize>> {
     let mut last = breaks.next();
     std::iter::from_fn(move || {

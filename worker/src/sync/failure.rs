@@ -18,6 +18,8 @@ pub(super) enum RunFailure {
     Stopped(String),
     /// A part of the service is away.
     Outage(String),
+    /// The store took too long: it may have too much to do now, or what it was asked may be too much for it.
+    Slow(String),
 }
 
 impl RunFailure {
@@ -39,7 +41,13 @@ impl RunFailure {
 
 impl From<DbError> for RunFailure {
     fn from(error: DbError) -> Self {
-        if error.is_outage() { Self::Outage(error.to_string()) } else { Self::internal(error) }
+        if error.is_outage() {
+            Self::Outage(error.to_string())
+        } else if error.is_statement_timeout() {
+            Self::Slow(error.to_string())
+        } else {
+            Self::internal(error)
+        }
     }
 }
 
@@ -58,7 +66,7 @@ impl From<io::Error> for RunFailure {
 impl From<IngestFailure> for RunFailure {
     fn from(failure: IngestFailure) -> Self {
         match failure {
-            IngestFailure::Document(error) => Self::stop(error.message),
+            IngestFailure::Document(error) | IngestFailure::Source { error, .. } => Self::stop(error.message),
             IngestFailure::ClaimLost => Self::Lost,
             IngestFailure::Outage(cause) => Self::Outage(cause),
             other => Self::internal(other.into_error().message),

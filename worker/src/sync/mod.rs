@@ -6,6 +6,7 @@ mod context;
 mod failure;
 mod feed;
 mod folder;
+mod frontier;
 mod hosts;
 mod item;
 mod listing;
@@ -33,13 +34,16 @@ use lectern_sandbox::Sandbox;
 use lectern_shared::{
     clock::Timestamp,
     ids::{ClaimId, SourceRunId},
-    model::sync::{ClaimedSyncRun, SyncCounts, SyncRunState},
+    model::sync::{SyncCounts, SyncRun, SyncRunState},
     retry::{JitterRange, jitter},
 };
 use tokio_util::sync::CancellationToken;
 
 use self::{failure::RunFailure, hosts::HostPacer, run::SyncRunner};
 
+/// Why a run ends that was taken up too often.
+const CUT_OFF: &str =
+    "The run was cut off again and again: its worker was lost, or the database was too slow for it.";
 /// Sources that are scheduled at a time.
 const SCHEDULED: u32 = 50;
 
@@ -58,7 +62,7 @@ impl SyncRuns {
 }
 
 impl LeasedWork for SyncRuns {
-    type Claimed = ClaimedSyncRun;
+    type Claimed = SyncRun;
 
     const NAME: &'static str = "runs of sources";
 
@@ -67,7 +71,7 @@ impl LeasedWork for SyncRuns {
     }
 
     /// Queues what is due, and claims the next run.
-    async fn claim(&self) -> Result<Option<ClaimedSyncRun>, DbError> {
+    async fn claim(&self) -> Result<Option<SyncRun>, DbError> {
         let Runtime { db, jobs, settings, .. } = &self.runtime;
         // A workspace that somebody holds for long does not keep the sources of others from running.
         let mut busy = HashSet::new();
@@ -90,7 +94,7 @@ impl LeasedWork for SyncRuns {
         Ok(claimed)
     }
 
-    async fn work(self, claimed: ClaimedSyncRun, stopping: CancellationToken) {
+    async fn work(self, claimed: SyncRun, stopping: CancellationToken) {
         work(self, stopping, claimed).await;
     }
 }
@@ -108,11 +112,11 @@ async fn schedule(runtime: &Runtime, due: &DueSource) -> Result<(), DbError> {
 }
 
 /// Works on a run until it ends, is lost, or the process stops.
-async fn work(runs: SyncRuns, soft: CancellationToken, claimed: ClaimedSyncRun) {
+async fn work(runs: SyncRuns, soft: CancellationToken, claimed: SyncRun) {
     let SyncRuns { runtime, sandbox, pacer } = runs;
-    let (run, source) = (claimed.run.id, claimed.run.source_id);
-    let Some(claim) = claimed.run.claim_id else { return };
-    let failed_before = claimed.run.attempts > MOST_ATTEMPTS;
+    let (run, source) = (claimed.id, claimed.source_id);
+    let Some(claim) = claimed.claim_id else { return };
+    let failed_before = claimed.attempts > MOST_ATTEMPTS;
     let runner = SyncRunner::new(&runtime, &sandbox, &pacer, claimed);
     let done = tokio::select! {
         biased;
@@ -120,7 +124,7 @@ async fn work(runs: SyncRuns, soft: CancellationToken, claimed: ClaimedSyncRun) 
         () = until_lost(&runtime.jobs, |until| renew(&runtime, run, claim, until)) => Err(RunFailure::Lost),
         done = async {
             if failed_before {
-                return Err(RunFailure::stop("The worker was lost again and again while it was at this run."));
+                return Err(RunFailure::stop(CUT_OFF));
             }
             Box::pin(runner.go()).await
         } => done,
@@ -134,7 +138,7 @@ async fn work(runs: SyncRuns, soft: CancellationToken, claimed: ClaimedSyncRun) 
             tracing::info!(%source, %run, "a run of a source was stopped, or is elsewhere now");
             Ok(())
         }
-        Err(RunFailure::Interrupted) => release(&runtime, run, claim).await,
+        Err(RunFailure::Interrupted) => release(&runtime, run, claim, false).await,
         Err(RunFailure::Stopped(why)) => {
             tracing::info!(%source, %run, why, "a run of a source failed");
             runner.end(SyncRunState::Failed, Some(&why)).await.map(drop)
@@ -142,7 +146,12 @@ async fn work(runs: SyncRuns, soft: CancellationToken, claimed: ClaimedSyncRun) 
         Err(RunFailure::Outage(cause)) => {
             tracing::warn!(%source, %run, cause, "a run of a source rests, since a part of the service is away");
             tokio::select! { () = soft.cancelled() => {}, () = tokio::time::sleep(AFTER_FAILURE) => {} }
-            release(&runtime, run, claim).await
+            release(&runtime, run, claim, false).await
+        }
+        Err(RunFailure::Slow(cause)) => {
+            tracing::warn!(%source, %run, cause, "a run of a source rests, since the database was too slow");
+            tokio::select! { () = soft.cancelled() => {}, () = tokio::time::sleep(AFTER_FAILURE) => {} }
+            release(&runtime, run, claim, true).await
         }
     };
     if let Err(error) = ended {
@@ -151,9 +160,14 @@ async fn work(runs: SyncRuns, soft: CancellationToken, claimed: ClaimedSyncRun) 
     }
 }
 
-async fn release(runtime: &Runtime, run: SourceRunId, claim: ClaimId) -> Result<(), RunFailure> {
+async fn release(
+    runtime: &Runtime,
+    run: SourceRunId,
+    claim: ClaimId,
+    counts: bool,
+) -> Result<(), RunFailure> {
     let mut tx = runtime.db.begin_essential().await?;
-    runs::release(&mut tx, run, claim).await?;
+    runs::release(&mut tx, run, claim, counts).await?;
     Ok(tx.commit().await?)
 }
 

@@ -266,6 +266,7 @@ impl<'a> PageClient<'a> {
             error,
             EgressError::TooLarge { .. }
                 | EgressError::InvalidUrl { .. }
+                | EgressError::ContentNotSentOn { .. }
                 | EgressError::RefusedRedirect { .. }
         ) {
             return Ok(PageAnswer::Failed(sentence(error)));

@@ -14,6 +14,7 @@ use lectern_db::{
         items::{self, SeenItem},
         runs,
     },
+    workspaces,
 };
 use lectern_runtime::{Runtime, leased::lease_end};
 use lectern_shared::{
@@ -26,7 +27,6 @@ use lectern_shared::{
         collection::apply_defaults,
         document::{DocumentType, PageRange},
         sync::{SyncCounts, SyncItem, SyncOutcome, SyncRun, SyncSource},
-        workspace::WorkspaceQuotas,
     },
     secrets::hex,
 };
@@ -53,7 +53,6 @@ pub(super) struct RunRecorder<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) run: &'a SyncRun,
     pub(super) source: &'a SyncSource,
-    quotas: WorkspaceQuotas,
     /// So far, with what was found before the run was cut off.
     pub(super) counts: SyncCounts,
     resumed: bool,
@@ -62,14 +61,9 @@ pub(super) struct RunRecorder<'a> {
 }
 
 impl<'a> RunRecorder<'a> {
-    pub(super) fn new(
-        runtime: &'a Runtime,
-        run: &'a SyncRun,
-        source: &'a SyncSource,
-        quotas: WorkspaceQuotas,
-    ) -> Self {
+    pub(super) fn new(runtime: &'a Runtime, run: &'a SyncRun, source: &'a SyncSource) -> Self {
         let resumed = run.counts != SyncCounts::default();
-        Self { runtime, run, source, quotas, counts: run.counts, resumed, no_room: None }
+        Self { runtime, run, source, counts: run.counts, resumed, no_room: None }
     }
 
     /// Whether the source may have more documents than were come across.
@@ -370,8 +364,8 @@ impl<'a> RunRecorder<'a> {
         }
     }
 
-    /// Why there is no room for so many bytes and documents more, as the workspace's quotas and the settings say. Once there is none, no
-    /// document is added in this run any more, so that the small ones do not take the places of the large.
+    /// Why there is no room for so many bytes and documents more, as the workspace's quotas say by now, and the settings. Once there is
+    /// none, no document is added in this run any more, so that the small ones do not take the places of the large.
     async fn no_room(
         &mut self,
         tx: &mut Tx,
@@ -383,14 +377,15 @@ impl<'a> RunRecorder<'a> {
         }
         let workspace = self.run.workspace_id;
         let why = async {
-            if let Some(allowed) = self.quotas.documents.filter(|_| documents > 0) {
+            let quotas = workspaces::quotas(tx, workspace).await?;
+            if let Some(allowed) = quotas.documents.filter(|_| documents > 0) {
                 let count = storage::count_documents(tx, workspace).await?;
                 if count >= allowed {
                     return Ok(Some(format!("The workspace has {count} of {allowed} documents.")));
                 }
             }
             let everybody = self.runtime.settings.limits.storage_bytes;
-            let allowed = self.quotas.bytes.into_iter().chain(everybody).min();
+            let allowed = quotas.bytes.into_iter().chain(everybody).min();
             let admitted = storage::admit(tx, workspace, bytes, None, allowed).await?;
             Ok::<_, RunFailure>(admitted.err().map(|over| format!("{over}.")))
         };

@@ -15,8 +15,7 @@ use lectern_shared::{
     ids::{AuditEventId, DocumentId, UserId},
     model::{
         audit::AuditAction,
-        sync::{ClaimedSyncRun, SyncConfig, SyncCounts, SyncRun, SyncRunState, SyncSecret, SyncSource},
-        workspace::WorkspaceQuotas,
+        sync::{SyncConfig, SyncCounts, SyncRun, SyncRunState, SyncSecret, SyncSource},
     },
     secrets::CiphertextLocation,
 };
@@ -41,19 +40,12 @@ pub(super) struct SyncRunner<'a> {
     sandbox: Sandbox,
     pacer: &'a HostPacer,
     run: SyncRun,
-    quotas: WorkspaceQuotas,
 }
 
 impl<'a> SyncRunner<'a> {
-    pub(super) fn new(
-        runtime: &'a Runtime,
-        sandbox: &Sandbox,
-        pacer: &'a HostPacer,
-        claimed: ClaimedSyncRun,
-    ) -> Self {
-        let sandbox = sandbox.for_workspace(claimed.run.workspace_id);
-        let quotas = claimed.quotas.map(|quotas| quotas.0).unwrap_or_default();
-        Self { runtime, sandbox, pacer, run: claimed.run, quotas }
+    pub(super) fn new(runtime: &'a Runtime, sandbox: &Sandbox, pacer: &'a HostPacer, run: SyncRun) -> Self {
+        let sandbox = sandbox.for_workspace(run.workspace_id);
+        Self { runtime, sandbox, pacer, run }
     }
 
     /// Goes through with it, and returns how it ended.
@@ -74,7 +66,7 @@ impl<'a> SyncRunner<'a> {
             source: &source,
             secret: &secret,
         };
-        let mut recorder = RunRecorder::new(self.runtime, &self.run, &source, self.quotas);
+        let mut recorder = RunRecorder::new(self.runtime, &self.run, &source);
         let enumeration = match &source.config.0 {
             SyncConfig::Site(site) => Box::pin(site::read(&context, site, &mut recorder)).await?,
             SyncConfig::Feed(feed) => Box::pin(feed::read(&context, feed, &mut recorder)).await?,

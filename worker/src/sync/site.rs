@@ -17,6 +17,7 @@ use url::Url;
 use super::{
     context::{Enumeration, SyncContext},
     failure::RunFailure,
+    frontier::{Frontier, LISTED_EACH},
     item::{FoundItem, ItemValidators, is_unreadable},
     listing,
     pages::{
@@ -33,8 +34,6 @@ const SITEMAPS: usize = 500;
 const REMEMBERED_LINKS: usize = 16 << 10;
 /// Bytes of the addresses that sitemaps list in all.
 const LISTED_BYTES: usize = 32 << 20;
-/// Addresses that are to be visited, for each document that there may be.
-const FRONTIER: usize = 10;
 /// Pages that are looked up at a time at the end.
 const LOOKED_UP: u32 = 500;
 
@@ -57,8 +56,7 @@ pub(super) async fn read(
         config,
         recorder,
         start,
-        frontier: VecDeque::new(),
-        seen: HashSet::new(),
+        frontier: Frontier::for_documents(most),
         most,
         requests: 0,
         follows: false,
@@ -94,10 +92,7 @@ struct SiteReader<'r, 'c, 'a> {
     config: &'r SiteConfig,
     recorder: &'r mut RunRecorder<'a>,
     start: Url,
-    /// Pages that are to be visited, with the number of links that led there.
-    frontier: VecDeque<(Url, u32)>,
-    /// What was in the frontier ever.
-    seen: HashSet<String>,
+    frontier: Frontier,
     /// Documents, at most.
     most: usize,
     requests: usize,
@@ -128,16 +123,10 @@ impl SiteReader<'_, '_, '_> {
     /// Queues a page of the site, unless it was seen before.
     fn queue(&mut self, page: Url, depth: u32) {
         let page = without_fragment(page);
-        let is_new = is_same_site(&page, &self.start) && !self.seen.contains(page.as_str());
-        if !is_new || !self.is_in_scope(&page) {
-            return;
+        let is_new = is_same_site(&page, &self.start) && !self.frontier.has_seen(&page);
+        if is_new && self.is_in_scope(&page) {
+            self.is_complete &= self.frontier.push(page, depth);
         }
-        if self.frontier.len() >= self.most.saturating_mul(FRONTIER).max(LOOKED_UP as usize) {
-            self.is_complete = false;
-            return;
-        }
-        self.seen.insert(page.to_string());
-        self.frontier.push_back((page, depth));
     }
 
     /// Whether a page is to be looked at: it may become a document, or everything begins with it.
@@ -163,10 +152,10 @@ impl SiteReader<'_, '_, '_> {
     }
 
     async fn visit_frontier(&mut self) -> Result<(), RunFailure> {
-        while let Some((page, depth)) = self.frontier.pop_front() {
+        while let Some((page, depth)) = self.frontier.pages.pop_front() {
             if !self.recorder.has_room() || self.requests > 4 * self.most + 100 {
                 self.is_complete = false;
-                self.frontier.clear();
+                self.frontier.pages.clear();
                 return Ok(());
             }
             if self.client.may_ask(&page).await? {
@@ -408,7 +397,7 @@ impl SiteReader<'_, '_, '_> {
                         room = left;
                         pages.push(page);
                     }
-                    if pages.len() > self.most.saturating_mul(FRONTIER) {
+                    if pages.len() > self.most.saturating_mul(LISTED_EACH) {
                         self.is_complete = false;
                         break;
                     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     ChatErrorKind, ChatOutcome, ChatRequest, FinishReason, TokenUsage, ToolCall, UsageSource,
-    retry::AttemptFailure,
+    retry::AttemptFailure, thoughts::ThoughtFilter,
 };
 
 /// The most text taken from one answer. A longer one is cut there, at a character, and finishes with
@@ -40,6 +40,8 @@ pub(super) struct PartialAnswer {
     pub(super) input_tokens: Option<u64>,
     /// Tokens written, if reported.
     pub(super) output_tokens: Option<u64>,
+    /// Takes thoughts out of the text, where they may be in it.
+    thoughts: Option<ThoughtFilter>,
     calls: Vec<PartialToolCall>,
     call_bytes: usize,
 }
@@ -101,12 +103,34 @@ impl PartialAnswer {
         self.halt.get_or_insert(halt);
     }
 
-    /// Appends text, as much as there is room for.
+    /// Notes that the model may think in its text before it answers.
+    pub(super) fn expect_thoughts(&mut self) {
+        self.thoughts.get_or_insert_default();
+    }
+
+    /// Notes that the text has come to its end: what could have been the beginning of thoughts is none.
+    pub(super) fn end_text(&mut self) {
+        let held = self.thoughts.as_mut().map(ThoughtFilter::end);
+        self.append(&held.unwrap_or_default());
+    }
+
+    /// Adds text. Thoughts in it count for progress and are not kept.
     pub(super) fn push_text(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
         self.reach(AnswerProgress::Begun);
+        match &mut self.thoughts {
+            None => self.append(text),
+            Some(thoughts) => {
+                let answer = thoughts.answer(text);
+                self.append(&answer);
+            }
+        }
+    }
+
+    /// Appends text of the answer, as much as there is room for.
+    fn append(&mut self, text: &str) {
         let piece = &text[..text.floor_char_boundary(MAX_TEXT_BYTES - self.text.len())];
         self.text.push_str(piece);
         if piece.len() < text.len() {
@@ -227,6 +251,7 @@ impl PartialAnswer {
         let waits = finish_reason == FinishReason::Stop && !tool_calls.is_empty();
         Ok(CompleteAnswer {
             text: self.text,
+            thought: self.thoughts.map_or(0, |thoughts| thoughts.thought()),
             tool_calls,
             finish_reason: if waits { FinishReason::ToolCalls } else { finish_reason },
             reported: self.input_tokens.zip(self.output_tokens),
@@ -262,6 +287,8 @@ pub(super) enum StreamOutcome {
 #[derive(Debug)]
 pub(super) struct CompleteAnswer {
     text: String,
+    /// Characters of thoughts that were taken out of the text.
+    thought: u64,
     tool_calls: Vec<ToolCall>,
     finish_reason: FinishReason,
     reported: Option<(u64, u64)>,
@@ -272,6 +299,7 @@ impl CompleteAnswer {
     pub(super) const fn withheld() -> Self {
         Self {
             text: String::new(),
+            thought: 0,
             tool_calls: Vec::new(),
             finish_reason: FinishReason::ContentFilter,
             reported: None,
@@ -280,14 +308,15 @@ impl CompleteAnswer {
 
     /// The outcome of a call whose `attempts`th request was answered so.
     pub(super) fn into_outcome(self, request: &ChatRequest, attempts: u32) -> ChatOutcome {
-        let usage = self.reported.map_or_else(
-            || TokenUsage::estimate(request, &self.text, &self.tool_calls),
-            |(input_tokens, output_tokens)| TokenUsage {
-                input_tokens,
-                output_tokens,
-                source: UsageSource::Provider,
-            },
-        );
+        let usage = match self.reported {
+            Some((input_tokens, output_tokens)) => {
+                TokenUsage { input_tokens, output_tokens, source: UsageSource::Provider }
+            }
+            None => {
+                let told = TokenUsage::estimate(request, &self.text, &self.tool_calls);
+                TokenUsage { output_tokens: told.output_tokens + self.thought.div_ceil(4), ..told }
+            }
+        };
         let Self { text, tool_calls, finish_reason, .. } = self;
         ChatOutcome { text, tool_calls, finish_reason, usage, attempts }
     }

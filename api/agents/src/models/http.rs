@@ -2,11 +2,7 @@
 //! events is the wire formats' business; everything that decides whether an answer may be believed is here and in
 //! [`PartialAnswer::conclude`].
 
-use std::{
-    fmt,
-    sync::atomic::{AtomicU8, Ordering},
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -24,8 +20,8 @@ use super::{
     ModelProvider,
     answer::{AnswerProgress, CompleteAnswer, HaltReason, PartialAnswer, StreamOutcome},
     rejection::classify_response,
-    retry::{AttemptFailure, MAX_ATTEMPTS},
-    settings::RefusedSettings,
+    retry::AttemptFailure,
+    settings::{AskedModel, RefusalMemory},
     sse::SseReader,
     wire::ModelEndpoint,
 };
@@ -60,6 +56,8 @@ pub(crate) struct ChatModelConfig {
     pub(crate) silence: Duration,
     /// Where large events are parsed.
     pub(crate) compute: ComputePool,
+    /// What models turned out not to take.
+    pub(crate) refusals: RefusalMemory,
 }
 
 /// A [`ChatModel`] that asks a provider over HTTP.
@@ -70,8 +68,7 @@ pub(crate) struct HttpModel {
     egress: Egress,
     silence: Duration,
     compute: ComputePool,
-    /// [`RefusedSettings`], as this model has taught it.
-    refused: AtomicU8,
+    refusals: RefusalMemory,
 }
 
 impl fmt::Debug for HttpModel {
@@ -86,12 +83,23 @@ impl fmt::Debug for HttpModel {
 impl HttpModel {
     /// Sets the model up; sends nothing.
     pub(crate) fn new(config: ChatModelConfig) -> Result<Self, ModelConfigError> {
-        let ChatModelConfig { provider, model, base_url, api_key, egress, silence, compute } = config;
+        let ChatModelConfig { provider, model, base_url, api_key, egress, silence, compute, refusals } =
+            config;
         if model.trim().is_empty() {
             return Err(ModelConfigError::ModelRequired);
         }
         let endpoint = ModelEndpoint::new(provider, &model, base_url, api_key.as_ref())?;
-        Ok(Self { provider, model, endpoint, egress, silence, compute, refused: AtomicU8::new(0) })
+        Ok(Self { provider, model, endpoint, egress, silence, compute, refusals })
+    }
+
+    /// Whom a request is for.
+    fn asked(&self, request: &ChatRequest) -> AskedModel {
+        AskedModel {
+            provider: self.provider,
+            url: self.endpoint.url.clone(),
+            model: self.model.clone(),
+            temperature: request.temperature.map(f64::to_bits),
+        }
     }
 
     /// Sends one request and reads its answer.
@@ -190,30 +198,42 @@ impl ChatModel for HttpModel {
         deadline: Instant,
         deltas: &mut dyn DeltaSink,
     ) -> Result<ChatOutcome, ChatError> {
-        let mut refused = RefusedSettings::from_bits(self.refused.load(Ordering::Relaxed));
+        let asked = self.asked(request);
+        let known = self.refusals.of(&asked);
         let body =
             |refused| Bytes::from(self.endpoint.format.body(&self.model, request, refused).to_string());
-        let mut bytes = body(refused);
-        let mut attempts = 1;
+        let (mut refused, mut bytes) = (known, body(known));
+        let (mut attempts, mut failed) = (1, 0);
         loop {
             let failure = match self.attempt(bytes.clone(), deadline, deltas).await {
-                Ok(answer) => return Ok(answer.into_outcome(request, attempts)),
+                Ok(answer) => {
+                    if refused != known {
+                        self.refusals.note(asked, refused);
+                    }
+                    return Ok(answer.into_outcome(request, attempts));
+                }
                 Err(failure) => failure,
             };
-            let other = failure.refused.filter(|&setting| !refused.contains(setting));
-            let pause = if other.is_some() { Duration::ZERO } else { failure.backoff_delay(attempts) };
-            let again = (failure.retryable || other.is_some())
-                && attempts < MAX_ATTEMPTS
-                && Instant::now().checked_add(pause).is_some_and(|then| then < deadline);
+            let pause = match failure.refused.filter(|&setting| !refused.contains(setting)) {
+                // Each is left out once, so that this comes to an end by itself.
+                Some(setting) => {
+                    refused = refused.with(setting);
+                    bytes = body(refused);
+                    Some(Duration::ZERO)
+                }
+                None => {
+                    failed += 1;
+                    failure.pause(failed)
+                }
+            };
+            let in_time =
+                |pause: &Duration| Instant::now().checked_add(*pause).is_some_and(|then| then < deadline);
+            let pause = pause.filter(in_time);
+            let again = pause.is_some();
             tracing::warn!(provider = %self.provider, class = failure.kind.code(), attempts, again, "model call failed");
-            if !again {
+            let Some(pause) = pause else {
                 return Err(ChatError { provider: self.provider, attempts, kind: failure.kind });
-            }
-            if let Some(setting) = other {
-                refused = refused.with(setting);
-                self.refused.fetch_or(refused.bits(), Ordering::Relaxed);
-                bytes = body(refused);
-            }
+            };
             sleep(pause).await;
             attempts += 1;
         }
@@ -239,6 +259,7 @@ fn send_failure(error: &EgressError, deadline: Instant) -> AttemptFailure {
         EgressError::TooLarge { .. } => AttemptFailure::new(ChatErrorKind::TooLarge),
         EgressError::Decode => AttemptFailure::new(ChatErrorKind::Garbage),
         EgressError::TooManyRedirects { .. }
+        | EgressError::ContentNotSentOn { .. }
         | EgressError::RefusedRedirect { .. }
         | EgressError::Write { .. }
         | EgressError::Setup { .. } => AttemptFailure::new(ChatErrorKind::Upstream { status: None }),

@@ -15,6 +15,7 @@ mod rejection;
 mod retry;
 mod settings;
 pub(crate) mod sse;
+mod thoughts;
 mod wire;
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ use tokio::time::Instant;
 pub use self::error::{ChatError, ChatErrorKind, ModelConfigError};
 pub(crate) use self::http::{ChatModelConfig, DEFAULT_SILENCE, HttpModel};
 pub use self::provider::{ModelProvider, UnknownProvider};
+pub(crate) use self::settings::RefusalMemory;
 
 /// Takes each piece of text while it arrives.
 #[async_trait]

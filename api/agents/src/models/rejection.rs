@@ -139,7 +139,7 @@ mod tests {
     use serde_json::json;
 
     use super::{RequestSetting, error_event, refused_setting};
-    use crate::models::{ChatErrorKind, settings::RefusedSettings};
+    use crate::models::ChatErrorKind;
 
     #[test]
     fn a_setting_that_a_model_does_not_take_is_recognised() {
@@ -164,13 +164,6 @@ mod tests {
         for text in ["the temperature must be at most 1", "unknown model stopper", ""] {
             assert_eq!(refused_setting(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn refused_settings_are_kept_apart() {
-        let refused = RefusedSettings::default().with(RequestSetting::Stop);
-        assert!(refused.contains(RequestSetting::Stop) && !refused.contains(RequestSetting::Temperature));
-        assert_eq!(RefusedSettings::from_bits(refused.bits()), refused);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use reqwest::header::HeaderMap;
 
 use super::{ChatErrorKind, settings::RequestSetting};
 
-/// Requests that one call may send in all.
-pub(super) const MAX_ATTEMPTS: u32 = 3;
+/// Requests that one call may send in all, besides those that a model refused for a setting.
+const MAX_ATTEMPTS: u32 = 3;
 
 /// The pauses before the second try and each further one.
 const PAUSES: RetryBackoff =
@@ -60,11 +60,14 @@ impl AttemptFailure {
         Self { kind, retry_after: wait, ..self }
     }
 
-    /// The pause before the next try, when `attempts` requests have failed: what the provider asked for, if it asked,
-    /// or else growing pauses of which a random half keeps callers from coming back all at once.
-    pub(super) fn backoff_delay(&self, attempts: u32) -> Duration {
-        let jittered = jitter(PAUSES.delay(attempts), JitterRange::Equal);
-        self.retry_after.map_or(jittered, |asked| asked.max(jittered))
+    /// The pause before the same is asked again, when `failed` requests have failed: what the provider asked for, if it asked,
+    /// or else growing pauses of which a random half keeps callers from coming back all at once. None when it is not asked again.
+    pub(super) fn pause(&self, failed: u32) -> Option<Duration> {
+        if !self.retryable || failed >= MAX_ATTEMPTS {
+            return None;
+        }
+        let jittered = jitter(PAUSES.delay(failed), JitterRange::Equal);
+        Some(self.retry_after.map_or(jittered, |asked| asked.max(jittered)))
     }
 }
 

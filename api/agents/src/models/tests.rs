@@ -39,6 +39,7 @@ impl Server {
             egress: egress("127.0.0.1"),
             silence: DEFAULT_SILENCE,
             compute: ComputePool::new(1),
+            refusals: RefusalMemory::default(),
         }
     }
 

@@ -57,16 +57,18 @@ pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<Te
             continue;
         }
         if outcome.tool_calls.is_empty() {
-            if outcome.text.trim().is_empty() {
-                return Err(run.empty());
-            }
-            return Ok(match outcome.finish_reason {
+            let reason = match outcome.finish_reason {
                 FinishReason::Length => run.length_reason(),
                 FinishReason::Stop
                 | FinishReason::ToolCalls
                 | FinishReason::ContentFilter
                 | FinishReason::Other => TerminationReason::Stop,
-            });
+            };
+            // What is left of a run's tokens can be used up by thoughts: that is a limit like any other.
+            if outcome.text.trim().is_empty() && reason != TerminationReason::MaxTokens {
+                return Err(run.empty());
+            }
+            return Ok(reason);
         }
         let is_cut = outcome.finish_reason == FinishReason::Length;
         let wanted = outcome.tool_calls.iter().map(|call| requested_call(run, call, is_cut)).collect();

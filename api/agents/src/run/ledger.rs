@@ -1,12 +1,31 @@
 //! What a run uses of its models, for the quotas of its workspace. It counts whatever becomes of the run: whoever hangs up before the end
 //! has used what was used.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use lectern_db::{Db, usage, usage::MonthlyUsage};
 use lectern_shared::{clock::Clock, ids::WorkspaceId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+
+/// Something that whoever asks keeps for a run: dropped once what the run used is written down, however it ended.
+#[derive(Clone)]
+pub struct RunReservation(
+    #[expect(dead_code, reason = "it is kept, and never looked at")] Arc<dyn Send + Sync>,
+);
+
+impl RunReservation {
+    /// Keeps this.
+    pub fn of(kept: impl Send + Sync + 'static) -> Self {
+        Self(Arc::new(kept))
+    }
+}
+
+impl fmt::Debug for RunReservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunReservation").finish_non_exhaustive()
+    }
+}
 
 /// What a run and those within it have used, and nobody has written down yet. Cheap to clone; clones share it. What is left when the last
 /// clone goes is written then.
@@ -18,6 +37,8 @@ struct LedgerState {
     clock: Clock,
     workspace: WorkspaceId,
     used: Mutex<LedgerTotals>,
+    /// Dropped when everything is written.
+    reservation: Option<RunReservation>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -27,8 +48,13 @@ struct LedgerTotals {
 }
 
 impl UsageLedger {
-    pub(super) fn new(db: Db, clock: Clock, workspace: WorkspaceId) -> Self {
-        Self(Arc::new(LedgerState { db, clock, workspace, used: Mutex::default() }))
+    pub(super) fn new(
+        db: Db,
+        clock: Clock,
+        workspace: WorkspaceId,
+        reservation: Option<RunReservation>,
+    ) -> Self {
+        Self(Arc::new(LedgerState { db, clock, workspace, used: Mutex::default(), reservation }))
     }
 
     /// Adds what one answer of a model used.
@@ -57,7 +83,9 @@ impl Drop for LedgerState {
             return;
         }
         let (db, clock, workspace) = (self.db.clone(), self.clock.clone(), self.workspace);
+        let reservation = self.reservation.take();
         runtime.spawn(async move {
+            let _reservation = reservation;
             if let Err(error) = write(&db, &clock, workspace, used).await {
                 tracing::error!(%error, %workspace, "what a run used is not counted");
             }

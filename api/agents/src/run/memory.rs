@@ -8,7 +8,10 @@ use lectern_shared::model::{
     workspace::RunOwner,
 };
 
-use super::AgentParts;
+use super::{
+    AgentParts, AgentQuestion,
+    setup::{OfferedFunction, RenderedPrompt},
+};
 use crate::{AgentError, answer::markers};
 
 /// Tokens of the turns of a session that a model is told, at most.
@@ -48,6 +51,23 @@ pub(super) fn told_room(llm: &LlmConfig, longest: Option<u32>, others: usize) ->
     let answer = longest.map_or(0, tokens).max(window / 4);
     // A question that goes on from what was said is no question without some of it.
     window.saturating_sub(answer).saturating_sub(others).max(window / 8)
+}
+
+/// Tokens of what a model is asked with besides the turns that a caller tells, and the passages.
+pub(super) fn tokens_besides(
+    question: &AgentQuestion,
+    prompt: Option<&RenderedPrompt>,
+    functions: &[OfferedFunction],
+) -> usize {
+    let texts = [
+        Some(question.text.as_str()),
+        question.instructions.as_deref(),
+        prompt.map(|prompt| prompt.text.as_str()),
+    ];
+    let described = functions.iter().map(|offered| {
+        approximate_tokens(&offered.description) + approximate_tokens(&offered.parameters.to_string())
+    });
+    texts.into_iter().flatten().map(approximate_tokens).chain(described).sum()
 }
 
 /// The last of the turns that a caller tells, oldest first, within so many tokens. The newest is told in any case, if need be without

@@ -49,6 +49,7 @@ use self::{
 };
 pub use self::{
     event::{RunEvent, RunOutcome},
+    ledger::RunReservation,
     parts::AgentParts,
     recorder::RunRecorder,
     trace::{AnswerSpan, CitationView},
@@ -107,6 +108,8 @@ pub struct AgentQuestion {
     pub instructions: Option<String>,
     /// The most tokens that the model may write in one step, if that is fewer than the agent's.
     pub max_tokens: Option<u32>,
+    /// What is kept for the run.
+    pub reservation: Option<RunReservation>,
 }
 
 impl AgentQuestion {
@@ -245,12 +248,13 @@ async fn run_and_store(
     parts: &AgentParts,
     toolbox: &Toolbox,
     checked: CheckedAgent,
-    asked: AskedQuestion,
+    mut asked: AskedQuestion,
     events: &mpsc::Sender<RunEvent>,
 ) -> Result<RunEvent, AgentError> {
     let (agent, owner) = (asked.agent.id, asked.owner);
     let started = Instant::now();
-    let ledger = UsageLedger::new(parts.db.clone(), parts.clock.clone(), owner.workspace_id);
+    let reservation = asked.question.reservation.take();
+    let ledger = UsageLedger::new(parts.db.clone(), parts.clock.clone(), owner.workspace_id, reservation);
     let bounds = RunBounds {
         limits: None,
         started,

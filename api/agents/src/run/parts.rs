@@ -9,7 +9,7 @@ use lectern_shared::{
 };
 
 use super::RunRecorder;
-use crate::{briefings::AgentBriefings, search::SearchEngine};
+use crate::{briefings::AgentBriefings, models::RefusalMemory, search::SearchEngine};
 
 /// The parts that a run of an agent uses. Cheap to clone.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub struct AgentParts {
     pub(crate) egress: Egress,
     /// The way to hosts that the operator's settings name.
     pub(crate) operator_egress: Egress,
+    /// What models turned out not to take.
+    pub(crate) refusals: RefusalMemory,
     /// What stores the records of runs.
     pub recorder: RunRecorder,
 }
@@ -51,6 +53,7 @@ impl AgentParts {
             compute,
             egress,
             operator_egress,
+            refusals: RefusalMemory::default(),
             recorder,
         }
     }

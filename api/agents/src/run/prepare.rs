@@ -4,7 +4,6 @@ use std::{collections::HashSet, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream};
 use lectern_db::{self as db, agents::AgentLinks};
-use lectern_embed::approximate_tokens;
 use lectern_shared::{
     config::PredictSettings,
     ids::{AgentId, TraceId, WorkspaceId},
@@ -162,7 +161,7 @@ pub(super) async fn prepare(
         None if question.history.is_empty() => Vec::new(),
         None => {
             let searched = if documents.is_empty() { 0 } else { usize::try_from(passages).unwrap_or(0) };
-            let others = searched + tokens_of_request(question, render(&[])?.as_ref(), &functions);
+            let others = searched + memory::tokens_besides(question, render(&[])?.as_ref(), &functions);
             memory::latest(memory::told_room(&llm, max_tokens, others), &question.history)
         }
     };
@@ -223,23 +222,6 @@ fn limits(settings: &PredictSettings, llm: &LlmConfig, left: Option<RunLimits>) 
         ]),
         cost: lowest([settings.cost, llm.max_cost, left.and_then(|left| left.cost)]),
     }
-}
-
-/// Tokens of what a model is asked with, besides passages and history.
-fn tokens_of_request(
-    question: &AgentQuestion,
-    prompt: Option<&RenderedPrompt>,
-    functions: &[OfferedFunction],
-) -> usize {
-    let texts = [
-        Some(question.text.as_str()),
-        question.instructions.as_deref(),
-        prompt.map(|prompt| prompt.text.as_str()),
-    ];
-    let described = functions.iter().map(|offered| {
-        approximate_tokens(&offered.description) + approximate_tokens(&offered.parameters.to_string())
-    });
-    texts.into_iter().flatten().map(approximate_tokens).chain(described).sum()
 }
 
 /// Puts the values into an agent's prompt.
@@ -478,6 +460,7 @@ fn model(
         egress: egress.clone(),
         silence: DEFAULT_SILENCE.min(parts.settings.predict.duration),
         compute: parts.compute.clone(),
+        refusals: parts.refusals.clone(),
     })?)
 }
 

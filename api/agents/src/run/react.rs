@@ -65,7 +65,13 @@ pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<Te
                 correction(error)
             }
         };
-        messages.push(ChatMessage::Assistant { text: text.trim_end().to_owned(), tool_calls: Vec::new() });
+        if text.trim().is_empty() {
+            // Providers refuse a message without a word, so nothing of the model's stands before what it is told.
+            shown -= 1;
+        } else {
+            messages
+                .push(ChatMessage::Assistant { text: text.trim_end().to_owned(), tool_calls: Vec::new() });
+        }
         messages.push(ChatMessage::User(format!("Observation: {observation}")));
     }
 }

@@ -1,6 +1,8 @@
 //! Checks what a model wants to call a function with, as far as it can be told without asking the service: what is
 //! missing, of the wrong type, or none of the choices. The message says what to send.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{ToolError, text};
@@ -90,7 +92,7 @@ impl ArgumentErrors {
         } else if let Some(choices) = schema["enum"].as_array()
             && !choices.iter().any(|choice| same(choice, value, types))
         {
-            let choices = list(choices.iter().filter_map(Value::as_str));
+            let choices = list(choices.iter().filter(|choice| !choice.is_null()).map(written));
             self.add(format!("`{prefix}{name}` must be one of {choices}"));
         }
     }
@@ -108,8 +110,13 @@ impl ArgumentErrors {
     }
 }
 
-fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let mut words: Vec<_> = words.map(|word| format!("`{}`", text::line(word, SHOWN))).collect();
+/// A value as it is written: a text without its quotes.
+fn written(value: &Value) -> Cow<'_, str> {
+    value.as_str().map_or_else(|| value.to_string().into(), Cow::from)
+}
+
+fn list(words: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let mut words: Vec<_> = words.map(|word| format!("`{}`", text::line(word.as_ref(), SHOWN))).collect();
     if words.len() > CHOICES {
         words.truncate(CHOICES);
         words.push("…".to_owned());

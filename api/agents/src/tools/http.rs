@@ -23,6 +23,9 @@ use super::ToolError;
 pub(super) const MOST_BYTES: u64 = 1024 * 1024;
 /// Most bytes read of the body of a failure.
 const FAILURE: usize = 64 * 1024;
+/// What is said of a service that redirects what is not only read. That it was not done has to be told, and what helps.
+const MOVED: &str =
+    "answered with a redirect, and what was sent is not sent on; set `base_url` to the new address";
 
 /// A service that a tool asks.
 #[derive(Clone)]
@@ -173,6 +176,7 @@ impl ServiceClient {
             }
             EgressError::Tls { .. } => "could not be reached securely; its certificate may be invalid",
             EgressError::TooLarge { .. } => "gave an answer that is too large",
+            EgressError::ContentNotSentOn { .. } => MOVED,
             EgressError::TooManyRedirects { .. } | EgressError::RefusedRedirect { .. } => {
                 "answered with a redirect that was not followed"
             }

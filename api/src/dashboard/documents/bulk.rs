@@ -80,7 +80,8 @@ pub(super) async fn apply(
         (ids.map_err(|_| ApiError::not_found("document"))?, None)
     };
     if ids.is_empty() && body.done.is_empty() {
-        return Ok(visitor.go(&format!("documents?said=unselected&{}", body.filter)));
+        let said = if body.all { "unmatched" } else { "unselected" };
+        return Ok(visitor.go(&format!("documents?said={said}&{}", body.filter)));
     }
     let (title, said) = match body.action.as_str() {
         "ingest" => {

@@ -22,7 +22,7 @@ use crate::{
         PagePolicy,
         frame::{Frame, SubmittedForm, Visitor},
         html,
-        text::{self, filters, place_words},
+        text::{self, filters, place_words, stop_word},
     },
     error::ApiErrorKind,
     extract::{PathId, parameter},
@@ -193,6 +193,7 @@ pub(super) async fn show(
     let marked = parameter(&uri, "passage").filter(|id| Uuid::try_parse(id).is_ok());
     let mut row = DocumentRow::of(document);
     if document.ingestion.state == JobState::Queued
+        && document.ingestion.last_error.is_none()
         && let Some(before) = documents.waits_behind(&actor, id, MOST_BEFORE).await?
     {
         row.state.detail = waits_behind(before);
@@ -275,8 +276,9 @@ pub(super) async fn cancel(
     visitor: Visitor,
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
-    documents.cancel(&visitor.actor(), id).await?;
-    Ok(visitor.go(&format!("documents/{id}?said=stopped")))
+    let details = documents.cancel(&visitor.actor(), id).await?;
+    let said = stop_word(details.document.ingestion.state == JobState::Cancelled);
+    Ok(visitor.go(&format!("documents/{id}?said={said}")))
 }
 
 /// Deletes it.

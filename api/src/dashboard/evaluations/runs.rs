@@ -24,7 +24,7 @@ use crate::{
         PagePolicy,
         frame::{Frame, SubmittedForm, Visitor},
         html,
-        text::{counted, duration, filters},
+        text::{counted, duration, filters, stop_word},
     },
     error::ApiError,
     extract::{PathId, PathIds, parameter},
@@ -391,8 +391,9 @@ pub(super) async fn cancel(
     visitor: Visitor,
     PathIds(id, run): PathIds<EvaluationId, EvaluationRunId>,
 ) -> ApiResult {
-    evaluations.cancel(&visitor.actor(), id, run).await?;
-    Ok(visitor.go(&format!("evaluations/{id}/runs/{run}?said=stopped")))
+    let found = evaluations.cancel(&visitor.actor(), id, run).await?;
+    let said = stop_word(found.state == EvaluationRunState::Cancelled);
+    Ok(visitor.go(&format!("evaluations/{id}/runs/{run}?said={said}")))
 }
 
 /// Shows a run beside another one.

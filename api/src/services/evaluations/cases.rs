@@ -14,6 +14,7 @@ use lectern_shared::{
     ids::{DocumentId, EvaluationCaseId, EvaluationId, TraceId, WorkspaceId},
     model::{
         Json,
+        audit::AuditAction,
         evaluation::{DeclineWord, EvaluationCase, ExpectedOutcome, GoldQuote, simply},
     },
 };
@@ -335,6 +336,7 @@ impl EvaluationService {
         if !cases::delete(&mut tx, workspace, id, case).await? {
             return Err(unknown_case());
         }
+        self.audit.note(&mut tx, actor, AuditAction::Deleted, "evaluation_case", case).await?;
         Ok(tx.commit().await?)
     }
 

@@ -11,7 +11,10 @@ use lectern_db::{
 };
 use lectern_shared::{
     ids::{DocumentId, EvaluationCaseId, EvaluationId, WorkspaceId},
-    model::evaluation::{DeclineWord, ExpectedOutcome, GoldQuote},
+    model::{
+        audit::AuditAction,
+        evaluation::{DeclineWord, ExpectedOutcome, GoldQuote},
+    },
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -168,6 +171,9 @@ impl EvaluationService {
         }
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
         lectern_db::evaluations::find(&self.db, workspace, id).await?.ok_or_else(unknown)?;
+        if after.as_uuid().is_nil() {
+            self.note_export(actor, id).await?;
+        }
         let cases = cases::following(&self.db, workspace, id, self.clock.now(), after, EXPORTED).await?;
         let Some(last) = cases.last() else { return Ok(None) };
         let mut lines = String::new();
@@ -178,6 +184,13 @@ impl EvaluationService {
             lines.push('\n');
         }
         Ok(Some((lines, last.id)))
+    }
+
+    async fn note_export(&self, actor: &Actor, id: EvaluationId) -> Result<(), ApiError> {
+        // On a full disk what is there can still be read.
+        let mut tx = self.db.begin_essential().await?;
+        self.audit.note(&mut tx, actor, AuditAction::Exported, "evaluation", id).await?;
+        Ok(tx.commit().await?)
     }
 }
 

@@ -16,6 +16,7 @@ use lectern_shared::{
     egress::Egress,
     ids::UserId,
     model::{
+        audit::AuditAction,
         user::{User, email_key},
         workspace::{Role, WorkspaceQuotas},
     },
@@ -170,7 +171,8 @@ impl OidcService {
         let row = idempotency_row(ticket.user, &key);
         let used = keyring.encrypt(CiphertextLocation::idempotent_answer(&row), b"")?;
         let user = db::accounts::find(db, ticket.user).await?.ok_or_else(bad)?;
-        let mut tx = db.begin().await?;
+        // Who can free room on a full disk has to come in for it.
+        let mut tx = db.begin_essential().await?;
         if !db::idempotency::insert(&mut tx, user.id, &key, &used, now, now.plus(CODE_TTL)).await? {
             return Err(bad());
         }
@@ -233,7 +235,10 @@ impl OidcSignIn {
         let SignInService { db: store, clock, .. } = &self.sign_ins;
         let (issuer, subject, now) = (&self.settings.issuer, &identity.subject, clock.now());
         let account = self.look_up(identity).await?;
-        let mut tx = store.begin().await?;
+        let mut tx = match account {
+            ProviderAccount::Linked(_) => store.begin_essential().await?,
+            ProviderAccount::Found(_) | ProviderAccount::Missing(_) => store.begin().await?,
+        };
         let user = match account {
             ProviderAccount::Linked(user) => user,
             ProviderAccount::Found(user) => {
@@ -242,6 +247,8 @@ impl OidcSignIn {
                     tracing::warn!(user = %user.id, "the e-mail of an account is somebody else's at the provider of OpenID Connect");
                     return Err(OidcFailure::EmailTaken);
                 }
+                let actor = at_home(user.id, origin.clone());
+                self.audit.note(&mut tx, &actor, AuditAction::IdentityLinked, "user", user.id).await?;
                 tracing::info!(user = %user.id, "account linked to somebody at the provider of OpenID Connect");
                 user
             }
@@ -258,8 +265,7 @@ impl OidcSignIn {
             }
         };
         if let Some(map) = &self.settings.roles {
-            let own = user.id.into();
-            let actor = Actor::new(user.id, own, Role::Owner, WorkspaceQuotas::default(), None).from(origin);
+            let actor = at_home(user.id, origin);
             membership::apply(&mut tx, &self.audit, map, &identity.groups, &actor, now).await?;
         }
         tx.commit().await?;
@@ -289,6 +295,11 @@ impl OidcSignIn {
     fn page(&self, rest: &str) -> String {
         format!("{}/#/sign-in{rest}", self.settings.public_url.as_str().trim_end_matches('/'))
     }
+}
+
+/// Somebody in the workspace of their own.
+fn at_home(user: UserId, origin: RequestOrigin) -> Actor {
+    Actor::new(user, user.into(), Role::Owner, WorkspaceQuotas::default(), None).from(origin)
 }
 
 /// Whether it is a path of the service's own pages, and nothing that browsers take for another host.

@@ -18,6 +18,9 @@ const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 const STALE: Duration = Duration::from_mins(1);
 /// Tokens whose origins are read.
 const TOKENS: u32 = 10_000;
+/// Beyond so many origins, those of new tokens wait for the next reading: tokens that are made and deleted over and over leave theirs
+/// behind until then.
+const KNOWN: usize = 50_000;
 
 /// The origins that are known. Cheap to clone; clones share them.
 #[derive(Clone)]
@@ -35,10 +38,10 @@ impl PageOrigins {
         Self { db, clock, known: Arc::default(), read_at: Arc::default() }
     }
 
-    /// Adds those of a new token, which counts at once.
+    /// Adds those of a new token, which counts at once, or a moment later where very many are known.
     pub(super) fn add(&self, origins: &[String]) {
         // What was not read yet will be, these included.
-        if let Some(known) = self.known.write().as_mut() {
+        if let Some(known) = self.known.write().as_mut().filter(|known| known.len() < KNOWN) {
             known.extend(origins.iter().cloned());
         }
     }

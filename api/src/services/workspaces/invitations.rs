@@ -164,7 +164,8 @@ impl InvitationService {
     /// Makes whoever is signed in a member. Whoever is one keeps the higher of both roles.
     ///
     /// # Errors
-    /// When there is no such invitation, it was accepted or has ended, or it is for another account.
+    /// When there is no such invitation, it was accepted or has ended, or it is for another account; and when the account would own
+    /// more workspaces than it may.
     pub(crate) async fn accept(
         &self,
         actor: &Actor,
@@ -184,9 +185,11 @@ impl InvitationService {
             return Err(unknown());
         }
         let member = db::workspaces::members::find(&mut tx, workspace, user).await?;
-        let role = member.map_or(invitation.role, |member| {
-            if member.role.includes(invitation.role) { member.role } else { invitation.role }
-        });
+        let before = member.map(|member| member.role);
+        let role = before.filter(|role| role.includes(invitation.role)).unwrap_or(invitation.role);
+        if role == Role::Owner && before != Some(Role::Owner) {
+            super::admit_owner_of(&mut tx, workspace, user).await?;
+        }
         db::workspaces::members::put(&mut tx, workspace, user, role, now).await?;
         let actor = actor.clone().within(workspace, role);
         self.audit.note(&mut tx, &actor, AuditAction::MemberJoined, "user", user).await?;

@@ -58,7 +58,11 @@ pub(super) fn own_workspace() -> ApiError {
 ///
 /// # Errors
 /// Not found, when it is gone.
-pub(super) async fn lock_asking(tx: &mut Tx, actor: &Actor, workspace: WorkspaceId) -> Result<(), ApiError> {
+pub(in crate::services) async fn lock_asking(
+    tx: &mut Tx,
+    actor: &Actor,
+    workspace: WorkspaceId,
+) -> Result<(), ApiError> {
     db::locks::lock_workspace(tx, workspace).await?;
     let asking = db::workspaces::members::find(tx, workspace, actor.user).await?;
     let is_still = asking.is_some_and(|asking| asking.role.includes(actor.role()));
@@ -86,7 +90,7 @@ impl MemberService {
     /// Gives a member another role.
     ///
     /// # Errors
-    /// When the workspace would have no owner.
+    /// When the workspace would have no owner, or the member more workspaces than an account may own.
     pub(crate) async fn change(
         &self,
         actor: &Actor,
@@ -108,6 +112,9 @@ impl MemberService {
             && !db::workspaces::members::has_other_owner(&mut tx, workspace, user).await?
         {
             return Err(last_owner());
+        }
+        if role == Role::Owner {
+            super::admit_owner_of(&mut tx, workspace, user).await?;
         }
         db::workspaces::members::put(&mut tx, workspace, user, role, self.clock.now()).await?;
         self.audit.note(&mut tx, &actor, AuditAction::RoleChanged, "user", user).await?;

@@ -39,9 +39,10 @@ struct AuditEventView {
     at: Timestamp,
     /// Who did it.
     actor: AuditActorView,
-    /// What was done: `signed_in`, `signed_out`, `password_changed`, `workspace_created`, `workspace_changed`, `member_invited`,
-    /// `invitation_withdrawn`, `member_joined`, `role_changed`, `member_removed`, `token_created`, `token_deleted`, `secret_changed` or
-    /// `deleted`; later versions may have more.
+    /// What was done: `signed_in`, `signed_out`, `password_changed`, `identity_linked`, `workspace_created`, `workspace_changed`,
+    /// `workspace_deleted`, `member_invited`, `invitation_withdrawn`, `member_joined`, `role_changed`, `member_removed`,
+    /// `token_created`, `token_deleted`, `secret_changed`, `address_changed`, `published`, `unpublished`, `deleted` or `exported`; later
+    /// versions may have more.
     #[schema(value_type = String)]
     action: AuditAction,
     /// What it was done to.
@@ -105,9 +106,9 @@ fn example() -> Value {
 
 /// List the audit log
 ///
-/// Shows who did what to what in the workspace, and from where, newest first: members, invitations, API tokens, secrets and deletions.
-/// That of your own workspace has your sign-ins too. Nothing in it can be changed. Without `limit` all of it comes, for an export. For
-/// owners.
+/// Shows who did what to what in the workspace, and from where, newest first: members, invitations, API tokens, secrets, published
+/// pages, deletions and exports. That of your own workspace has your sign-ins too. Nothing in it can be changed. Without `limit` all of
+/// it comes, for an export. For owners.
 #[utoipa::path(
     get,
     path = "/workspaces/{id}/audit",

@@ -228,7 +228,10 @@ async fn remove(
             body = inline(SuccessResponse<WorkspaceView>),
             example = json!({"success": true, "data": joined_example()}),
         ),
-        (status = 403, description = "An API token accepts no invitations"),
+        (
+            status = 403,
+            description = "An API token accepts no invitations, or you own as many workspaces as you may (`quota_exceeded`)",
+        ),
         (status = 404, description = "There is no such invitation for you, or not any more"),
     ),
 )]

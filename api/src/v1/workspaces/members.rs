@@ -78,7 +78,7 @@ fn example() -> Value {
             body = inline(SuccessResponse<Vec<MemberView>>),
             example = json!({"success": true, "data": [example()]}),
         ),
-        (status = 403, description = "The API token may only ask its agent"),
+        (status = 403, description = "The API token is bound to an agent, or for pages"),
     ),
 )]
 #[handler]
@@ -119,7 +119,10 @@ async fn index(
             body = inline(SuccessResponse<MemberView>),
             example = json!({"success": true, "data": example()}),
         ),
-        (status = 403, description = "You are not an owner"),
+        (
+            status = 403,
+            description = "You are not an owner, or the member owns as many workspaces as an account may (`quota_exceeded`)",
+        ),
         (status = 409, description = "The workspace would have no owner"),
     ),
 )]

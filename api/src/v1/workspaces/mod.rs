@@ -177,7 +177,10 @@ fn example() -> Value {
             body = inline(SuccessResponse<WorkspaceView>),
             example = json!({"success": true, "data": example()}),
         ),
-        (status = 403, description = "An API token makes no workspaces"),
+        (
+            status = 403,
+            description = "An API token makes no workspaces, or you own as many as you may (`quota_exceeded`)",
+        ),
     ),
 )]
 #[handler]
@@ -205,7 +208,7 @@ async fn create(
             body = inline(SuccessResponse<Vec<WorkspaceView>>),
             example = json!({"success": true, "data": [example()]}),
         ),
-        (status = 403, description = "The API token may only ask its agent"),
+        (status = 403, description = "The API token is bound to an agent, or for pages"),
     ),
 )]
 #[handler]
@@ -237,7 +240,7 @@ async fn index(State(workspaces): State<WorkspaceService>, caller: Caller, pagin
             body = inline(SuccessResponse<WorkspaceView>),
             example = json!({"success": true, "data": used_example()}),
         ),
-        (status = 403, description = "The API token may only ask its agent"),
+        (status = 403, description = "The API token is bound to an agent, or for pages"),
     ),
 )]
 #[handler]

@@ -6,7 +6,7 @@ use lectern_shared::{
     clock::Timestamp,
     ids::{ClaimId, SourceId, SourceRunId, SourceRunItemId, UserId, WorkspaceId},
     model::{
-        sync::{ClaimedSyncRun, SyncCounts, SyncRun, SyncRunItem, SyncRunState},
+        sync::{SyncCounts, SyncRun, SyncRunItem, SyncRunState},
         webhook::WebhookEvent,
     },
 };
@@ -201,7 +201,7 @@ pub async fn claim(
     now: Timestamp,
     lease_until: Timestamp,
     of_one: u32,
-) -> Result<Option<ClaimedSyncRun>> {
+) -> Result<Option<SyncRun>> {
     Ok(on!(tx, |c| {
         sqlx::query_as(
         "UPDATE source_runs SET state = 'running', claim_id = $1, lease_until = $3, attempts = attempts + 1,
@@ -213,7 +213,7 @@ pub async fn claim(
                     WHERE o.workspace_id = q.workspace_id AND o.state = 'running' AND o.lease_until >= $2) < $4
              ORDER BY q.created_at, q.id LIMIT 1)
            AND (state = 'queued' OR (state = 'running' AND lease_until < $2))
-         RETURNING *, (SELECT quotas FROM workspaces w WHERE w.id = source_runs.workspace_id) AS quotas"
+         RETURNING *"
     )
     .bind(ClaimId::generate())
     .bind(now)
@@ -268,16 +268,17 @@ pub async fn hold(
     Ok(rows == 1)
 }
 
-/// Gives a run back, which goes on where it is; that it was taken up does not count.
-pub async fn release(tx: &mut Tx, id: SourceRunId, claim: ClaimId) -> Result<()> {
+/// Gives a run back, which goes on where it is; that it was taken up counts only where that is said.
+pub async fn release(tx: &mut Tx, id: SourceRunId, claim: ClaimId, counts: bool) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE source_runs SET state = 'queued', claim_id = NULL, lease_until = NULL, attempts = attempts - 1
+            "UPDATE source_runs SET state = 'queued', claim_id = NULL, lease_until = NULL, attempts = attempts - $3
              WHERE id = $1 AND claim_id = $2 AND state = 'running'"
         )
         .bind(id)
         .bind(claim)
+        .bind(i64::from(!counts))
     )?;
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! A store without room, and connections whose transaction broke off.
 
-use sqlx::{AssertSqlSafe, Executor};
+use sqlx::{AssertSqlSafe, Executor, SqlitePool};
 
 use crate::{
-    DbError, Result, Tx, execute, singletons,
+    Db, DbError, Result, Tx, execute, singletons,
     testing::{TestDb, both, commit},
 };
 
@@ -51,6 +51,51 @@ async fn after_a_write_for_which_there_was_no_room_the_next_ones_are_done() {
             t.name
         );
         assert_eq!(singletons::get(&t.db, "before").await.unwrap().as_deref(), Some("1"), "{}", t.name);
+    }
+}
+
+/// Why the last of these statements fails.
+async fn failure_of(t: &TestDb, statements: &[&'static str]) -> DbError {
+    let mut tx = t.db.begin().await.unwrap();
+    let mut last = Ok(0);
+    for statement in statements {
+        last = execute!(tx, sqlx::query(*statement));
+    }
+    last.unwrap_err()
+}
+
+/// Why SQLite's writer cannot begin while another process has the file for itself.
+async fn refused_as_busy(t: &TestDb, writer: &SqlitePool) -> DbError {
+    let mut connection = writer.acquire().await.unwrap();
+    sqlx::query("PRAGMA busy_timeout = 0").execute(&mut *connection).await.unwrap();
+    let other = t.reopen().await;
+    let holding = other.begin().await.unwrap();
+    let begun = sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await;
+    drop(holding);
+    begun.unwrap_err().into()
+}
+
+#[tokio::test]
+async fn what_another_holds_for_too_long_is_no_fault_of_what_is_asked() {
+    for t in &both().await {
+        let error = match &t.db {
+            Db::Sqlite { writer, .. } => refused_as_busy(t, writer).await,
+            Db::Postgres { .. } => {
+                let both_wait =
+                    "DO $$ BEGIN RAISE EXCEPTION 'both wait' USING ERRCODE = 'deadlock_detected'; END $$";
+                failure_of(t, &[both_wait]).await
+            }
+        };
+        assert!(error.is_outage() && !error.is_statement_timeout(), "{}: {error}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_statement_that_takes_too_long_is_told_from_an_outage() {
+    for t in both().await.iter().filter(|t| t.name == "PostgreSQL") {
+        let slow = ["SET LOCAL statement_timeout = '10ms'", "SELECT pg_sleep(60)"];
+        let error = failure_of(t, &slow).await;
+        assert!(error.is_statement_timeout() && !error.is_outage(), "{error}");
     }
 }
 

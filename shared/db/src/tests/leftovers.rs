@@ -8,14 +8,15 @@ use lectern_shared::{
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::accounts::new_token;
+use super::{accounts::new_token, agents, traces as trace_tests};
 use crate::{
     Db, Tx,
     accounts::{self, AccountMembership},
     api_tokens, chunks, documents, execute, generations, index_segments, jobs, known_addresses, on, pages,
     testing::{
-        account_of, at, both, commit, finished_or_blocked, made_in, plain, published, user, workspace,
+        account_of, at, both, commit, finished_or_blocked, made_in, plain, published, run_in, user, workspace,
     },
+    traces,
     workspaces::{self, leftovers},
 };
 
@@ -358,6 +359,49 @@ async fn a_closed_account_with_many_documents_goes_some_of_them_at_a_time() {
         assert!(commit!(t.db, |tx| leftovers::purge(tx, gone, at(4), at(9))), "{}", t.name);
         assert!(!is_there(&t.db, gone).await, "{}", t.name);
         assert_eq!(columns_with(&t.db, kept).await, before, "{}: another's stays", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_whose_agents_were_asked_often_goes_some_of_it_at_a_time() {
+    const RUNS: usize = 450;
+    for t in &both().await {
+        for is_closed in [false, true] {
+            let gone = workspace(&t.db, at(0)).await;
+            let agent = agents::agent(&t.db, gone, at(0)).await;
+            let mut tx = t.db.begin().await.unwrap();
+            for _ in 0..RUNS {
+                let trace = trace_tests::kept(agent);
+                traces::insert(&mut tx, run_in(gone), &trace, None, at(100)).await.unwrap();
+            }
+            tx.commit().await.unwrap();
+            // Traces, and what lets somebody in.
+            let left = async || {
+                let counts: (i64, i64) = on!(t.db, |c| sqlx::query_as(
+                    "SELECT (SELECT COUNT(*) FROM traces WHERE workspace_id = $1),
+                            (SELECT COUNT(*) FROM members WHERE workspace_id = $1)"
+                )
+                .bind(gone)
+                .fetch_one(c))
+                .unwrap();
+                counts
+            };
+            assert!(!commit!(t.db, |tx| leftovers::purge_some_runs(tx, gone)), "{}", t.name);
+            assert_eq!(left().await, (450, 1), "{}: it is not deleted", t.name);
+            // Where the process comes no further than closing it, the sweeper does all of the rest.
+            if is_closed {
+                commit!(t.db, |tx| accounts::close(tx, account_of(gone), at(2)));
+                assert!(!commit!(t.db, |tx| leftovers::purge(tx, gone, at(3), at(9))), "{}", t.name);
+            } else {
+                commit!(t.db, |tx| accounts::delete(tx, account_of(gone), at(2)));
+            }
+            let (traces, members) = left().await;
+            assert!((1..450).contains(&traces) && members == 0, "{}: {traces}, {members}", t.name);
+            while commit!(t.db, |tx| leftovers::purge_some_runs(tx, gone)) {}
+            assert_eq!(left().await, (0, 0), "{}", t.name);
+            assert!(commit!(t.db, |tx| leftovers::purge(tx, gone, at(3), at(9))), "{}", t.name);
+            assert!(!is_there(&t.db, gone).await, "{}", t.name);
+        }
     }
 }
 

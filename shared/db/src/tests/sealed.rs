@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Adds a row with this ciphertext, and one without any where a column may be empty; the id of the first.
-async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, value: &[u8]) -> Uuid {
+pub(super) async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, value: &[u8]) -> Uuid {
     match column {
         SealedColumn::ApiToken => {
             let token = ApiToken {

@@ -31,7 +31,7 @@ async fn queued(db: &Db, workspace: WorkspaceId, source: SourceId) -> Option<Syn
 
 async fn claimed(db: &Db, now: Timestamp, of_one: u32) -> Option<SyncRun> {
     let until = now.plus(Duration::from_mins(1));
-    commit!(db, |tx| runs::claim(tx, now, until, of_one)).map(|claimed| claimed.run)
+    commit!(db, |tx| runs::claim(tx, now, until, of_one))
 }
 
 #[tokio::test]
@@ -64,6 +64,21 @@ async fn a_source_has_one_run_at_a_time_and_a_workspace_not_all_of_them() {
         assert!(!end(&first, SyncRunState::Failed).await, "{}", t.name);
         assert!(end(&again, SyncRunState::Succeeded).await, "{}", t.name);
         assert!(queued(&t.db, ada, one).await.is_some(), "{}: it has ended", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_given_back_was_taken_up_only_where_that_counts() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let source = added(&t.db, owner).await;
+        queued(&t.db, owner, source).await.expect(t.name);
+        for (counts, attempts) in [(false, 1), (true, 1), (false, 2)] {
+            let run = claimed(&t.db, at(10), 1).await.expect(t.name);
+            assert_eq!(run.attempts, attempts, "{}", t.name);
+            let claim = run.claim_id.expect(t.name);
+            commit!(t.db, |tx| runs::release(tx, run.id, claim, counts));
+        }
     }
 }
 

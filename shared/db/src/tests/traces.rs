@@ -13,7 +13,7 @@ use crate::{
     traces::{self, StoredTrace, TraceFilter},
 };
 
-fn kept(agent: AgentId) -> StoredTrace {
+pub(super) fn kept(agent: AgentId) -> StoredTrace {
     StoredTrace {
         id: TraceId::generate(),
         agent_id: agent,

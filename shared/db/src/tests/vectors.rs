@@ -55,6 +55,27 @@ async fn a_vector_of_another_length_is_taken_for_none() {
 }
 
 #[tokio::test]
+async fn a_vector_that_is_not_finite_is_taken_for_none_until_it_is_made_again() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let (document, generation) = published(&t.db, owner, "one", &["a"], at(1)).await;
+        let here = space("here");
+        let damaged = [(hash(1), vec![f32::NAN, 0.0]), (hash(2), vec![0.0, f32::INFINITY])];
+        commit!(t.db, |tx| vectors::insert(tx, document, generation, &here, &damaged));
+        let wanted = [hash(1), hash(2)];
+        assert!(
+            vectors::fetch(&t.db, owner, document, &here, &wanted).await.unwrap().is_empty(),
+            "{}",
+            t.name
+        );
+        let again = [(hash(1), vec![1.0, 0.0])];
+        commit!(t.db, |tx| vectors::insert(tx, document, generation, &here, &again));
+        let found = vectors::fetch(&t.db, owner, document, &here, &wanted).await.unwrap();
+        assert_eq!(found, again.into_iter().collect(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn what_the_new_generation_does_not_use_is_pruned() {
     for t in &both().await {
         let owner = workspace(&t.db, at(0)).await;

@@ -352,6 +352,37 @@ async fn an_api_token_ends_at_its_time_and_names_the_origins_that_may_use_it() {
     }
 }
 
+#[tokio::test]
+async fn the_origins_of_pages_are_read_up_to_a_length_for_each_token_and_each_workspace() {
+    for t in &both().await {
+        let (ada, ben) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let add = async |owner: UserId, origins: Vec<String>| {
+            let origins = Some(lectern_shared::model::Json(origins));
+            add_token(&t.db, &ApiToken { origins, ..new_token(made_in(owner.into()), at(1)) }).await;
+        };
+        let origin = |host: &str| format!("https://{host}.example");
+        add(ben, vec![origin("ben")]).await;
+        // As one from before there was a length, and one of a page that is published.
+        add(ada, vec![origin(&"x".repeat(20_000))]).await;
+        add(ada, Vec::new()).await;
+        for token in 0..30 {
+            let of_token = |number| origin(&format!("{}-{token}-{number}", "x".repeat(240)));
+            add(ada, (0..50).map(of_token).collect()).await;
+        }
+        let found = api_tokens::page_origins(&t.db, at(2), 1_000).await.unwrap();
+        assert!(found.iter().all(|origins| !origins.0.is_empty()), "{}", t.name);
+        let all: Vec<String> = found.into_iter().flat_map(|origins| origins.0).collect();
+        assert!(all.contains(&origin("ben")), "{}: nobody pushes another's out", t.name);
+        assert!(all.iter().all(|origin| origin.len() < 300), "{}", t.name);
+        assert!(all.iter().any(|origin| origin.ends_with("-29-0.example")), "{}: the newest", t.name);
+        let bytes: usize = all.iter().map(String::len).sum();
+        assert!(bytes < 300_000, "{}: {bytes}", t.name);
+
+        let tokens = async |owner: UserId| commit!(t.db, |tx| api_tokens::count(tx, owner.into()));
+        assert_eq!((tokens(ada).await, tokens(ben).await), (31, 1), "{}: without that of a page", t.name);
+    }
+}
+
 async fn note(db: &Db, workspace: WorkspaceId, user: UserId) -> AuditEvent {
     let event = AuditEvent {
         id: AuditEventId::generate(),

@@ -8,7 +8,7 @@ use lectern_shared::{
 };
 
 use super::remove_owned;
-use crate::{Db, Result, Tx, accounts, documents, execute, on};
+use crate::{Db, Result, Tx, accounts, documents, execute, on, traces::DELETED_TOGETHER};
 
 /// Documents that are deleted in one transaction.
 const DOCUMENTS: u32 = 200;
@@ -23,9 +23,30 @@ pub async fn deleted(db: &Db, after: WorkspaceId, limit: u32) -> Result<Vec<Work
     .fetch_all(c))?)
 }
 
+/// Deletes some of what the runs of a deleted workspace's agents have left: traces, answers that are kept, and what sessions remember. False
+/// when there is no more of it. A workspace that is not deleted is not touched.
+pub async fn purge_some_runs(tx: &mut Tx, workspace: WorkspaceId) -> Result<bool> {
+    let mut most = 0;
+    for statement in [
+        "DELETE FROM traces WHERE id IN (
+             SELECT id FROM traces WHERE workspace_id = $1 ORDER BY id LIMIT $2)
+           AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL)",
+        "DELETE FROM agent_memory WHERE id IN (
+             SELECT id FROM agent_memory WHERE agent_id IN (SELECT id FROM agents WHERE workspace_id = $1) LIMIT $2)
+           AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL)",
+    ] {
+        let gone = execute!(
+            tx,
+            sqlx::query(statement).bind(workspace).bind(i64::from(DELETED_TOGETHER))
+        )?;
+        most = most.max(gone);
+    }
+    Ok(most == u64::from(DELETED_TOGETHER))
+}
+
 /// Removes what was added to a deleted workspace, or everything if it was only [closed](super::close), and its row when that was
 /// deleted before `before` and nothing of it is left. A workspace that is not deleted is not touched. True when the row is gone; of many
-/// documents it takes some, so that nobody waits for all of them.
+/// documents and runs it takes some, so that nobody waits for all of them.
 pub async fn purge(tx: &mut Tx, workspace: WorkspaceId, now: Timestamp, before: Timestamp) -> Result<bool> {
     let found: Option<bool> = on!(tx, |c| {
         sqlx::query_scalar("SELECT is_personal FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL")
@@ -46,7 +67,9 @@ pub async fn purge(tx: &mut Tx, workspace: WorkspaceId, now: Timestamp, before: 
     if is_half_deleted {
         accounts::delete(tx, account, now).await?;
     }
-    remove_owned(tx, workspace).await?;
+    if !remove_owned(tx, workspace).await? {
+        return Ok(false);
+    }
     if is_personal {
         accounts::remove_owned(tx, account).await?;
     }

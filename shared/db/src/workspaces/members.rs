@@ -87,7 +87,7 @@ pub async fn has_others(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Re
 pub async fn count_owned(tx: &mut Tx, user: UserId) -> Result<i64> {
     Ok(on!(tx, |c| sqlx::query_scalar(
         "SELECT COUNT(*) FROM members m JOIN workspaces w ON w.id = m.workspace_id
-         WHERE m.user_id = $1 AND m.role = 'owner' AND NOT w.is_personal"
+         WHERE m.user_id = $1 AND m.role = 'owner' AND NOT w.is_personal AND w.deleted_at IS NULL"
     )
     .bind(user)
     .fetch_one(c))?)

@@ -15,15 +15,16 @@ use std::{
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
 use lectern_shared::{
-    compute::{ComputePool, ComputeStopped},
+    compute::ComputePool,
     model::{language::Language, space::EmbeddingSpace},
 };
+use reqwest::StatusCode;
 use secrecy::SecretString;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use url::Url;
 
-use self::answer::AnswerError;
+use self::{answer::AnswerError, batch::TextBatch};
 use super::{
     EmbedError, Embedder, approximate_tokens,
     server::{ModelServer, ModelServerError, RequestRejection, ServerEndpoint, ServerRetryPolicy},
@@ -70,6 +71,10 @@ pub struct OpenAiEmbedder {
     questions: Semaphore,
     /// Texts of a request that the server takes, as far as is known.
     most_texts: AtomicUsize,
+    /// Tokens of a text that the server takes, as far as is known.
+    most_tokens: AtomicUsize,
+    /// Tokens of the longest text that it took.
+    longest_taken: AtomicUsize,
 }
 
 impl fmt::Debug for OpenAiEmbedder {
@@ -91,11 +96,37 @@ struct EmbeddingsRequest<'a> {
     dimensions: Option<usize>,
 }
 
-/// Texts of one request.
-struct TextBatch {
-    texts: Vec<String>,
-    /// It is one text, which was cut because the server did not take it.
-    cut: bool,
+/// How texts are sent.
+#[derive(Clone, Copy)]
+struct RequestTerms<'a> {
+    /// Numbers of each vector; any when not known.
+    dimensions: Option<usize>,
+    /// One request, all its tries together.
+    within: Duration,
+    /// Of which each try takes one.
+    slots: &'a Semaphore,
+}
+
+/// What is learned of a server while some texts are embedded.
+#[derive(Default)]
+struct LearnedLimits {
+    /// Some were sent in parts.
+    is_split: bool,
+    /// It failed at some of them, each time that it was asked.
+    is_by_faults: bool,
+    /// The most of them that it took at once.
+    most_texts: usize,
+    /// The tokens of the longest that was cut, as it was taken.
+    cut_to: Option<usize>,
+}
+
+impl LearnedLimits {
+    fn took(&mut self, part: &TextBatch) {
+        self.most_texts = self.most_texts.max(part.texts.len());
+        if part.is_cut {
+            self.cut_to = self.cut_to.max(Some(part.longest));
+        }
+    }
 }
 
 impl OpenAiEmbedder {
@@ -121,8 +152,8 @@ impl OpenAiEmbedder {
             return Self::build(config, dimensions, patience);
         }
         let mut embedder = Self::build(config, MAX_DIMENSIONS, patience)?;
-        let word = vec![FIRST_WORD.to_owned()];
-        let vectors = embedder.embed(word, None, patience.opening).await?;
+        let terms = RequestTerms { dimensions: None, within: patience.opening, slots: &embedder.questions };
+        let vectors = embedder.embed(TextBatch::new(vec![FIRST_WORD.to_owned()]), terms).await?;
         let dimensions = vectors.first().map_or(0, Vec::len);
         embedder.space = space(&embedder.server, &embedder.config, dimensions);
         Ok(embedder)
@@ -148,6 +179,8 @@ impl OpenAiEmbedder {
         Ok(Self {
             space: space(&server, &config, dimensions),
             server,
+            most_tokens: AtomicUsize::new(config.max_tokens),
+            longest_taken: AtomicUsize::new(0),
             config,
             compute: ComputePool::per_core(),
             passages: Semaphore::new(PASSAGES_AT_ONCE),
@@ -157,73 +190,98 @@ impl OpenAiEmbedder {
     }
 
     /// Embeds texts that belong into one request. When the server does not take them, it gets them by halves; when it does
-    /// not take one alone, it gets the half of that, once.
-    async fn embed(
-        &self,
-        texts: Vec<String>,
-        dimensions: Option<usize>,
-        within: Duration,
-    ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let mut vectors = Vec::with_capacity(texts.len());
-        let (mut halved, mut cut, mut most) = (false, false, 0);
+    /// not take one alone, it gets less and less of that.
+    async fn embed(&self, batch: TextBatch, terms: RequestTerms<'_>) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let mut vectors = Vec::with_capacity(batch.texts.len());
+        let mut learned = LearnedLimits::default();
         // The last one is next.
-        let mut parts = vec![TextBatch { texts, cut: false }];
+        let mut parts = vec![batch];
         while let Some(mut part) = parts.pop() {
-            let limit = self.most_texts.load(Ordering::Relaxed);
-            if part.texts.len() > limit {
-                parts.push(TextBatch { texts: part.texts.split_off(limit), cut: false });
+            parts.extend(part.split_off(self.most_texts.load(Ordering::Relaxed)));
+            let mut answered = self.request(&part.texts, terms).await;
+            if let Err(RequestRejection::Content(status)) = answered
+                && status.is_server_error()
+                && !learned.is_by_faults
+            {
+                // What it failed at may have passed: a model that is being loaded, or memory that others took.
+                self.probe(terms).await?;
+                answered = self.request(&part.texts, terms).await;
             }
-            match self.request(&part.texts, dimensions, within).await {
+            match answered {
                 Ok(some) => {
-                    most = most.max(some.len());
+                    learned.took(&part);
+                    self.longest_taken.fetch_max(part.longest, Ordering::Relaxed);
                     vectors.extend(some);
                 }
                 Err(RequestRejection::Failed(error)) => return Err(error.into()),
-                Err(RequestRejection::Content(_)) if part.texts.len() > 1 => {
-                    halved = true;
-                    let second = part.texts.split_off(part.texts.len().div_ceil(2));
-                    parts.push(TextBatch { texts: second, cut: false });
-                    parts.push(part);
-                }
-                Err(RequestRejection::Content(_)) if !part.cut => {
-                    cut = true;
-                    parts.push(self.halve(part.texts).await?);
-                }
                 Err(RequestRejection::Content(status)) => {
-                    let problem = format!(
-                        "it does not take what it is sent ({}): is the model one for embeddings, and LECTERN_EMBEDDING_DIMENSIONS one that it has?",
-                        status.as_u16()
-                    );
-                    return Err(self.server.refused(problem).into());
+                    learned.is_by_faults |= status.is_server_error();
+                    if part.texts.len() > 1 {
+                        learned.is_split = true;
+                        parts.extend(too_many(part));
+                    } else {
+                        parts.push(self.too_long(part, status, terms).await?);
+                    }
                 }
             }
         }
-        // Fewer texts at once helped, so it was their number and not the length of one.
-        if halved && !cut {
-            self.most_texts.fetch_min(most.max(1), Ordering::Relaxed);
-        }
+        self.remember(&learned);
         Ok(vectors)
     }
 
-    /// A text that was not taken, at half of its length or of the limit, whatever is less.
-    async fn halve(&self, mut texts: Vec<String>) -> Result<TextBatch, ComputeStopped> {
-        let limit = self.config.max_tokens;
-        self.compute
-            .run(move || {
-                for text in &mut texts {
-                    let tokens = approximate_tokens(text).min(limit);
-                    batch::cut(text, tokens.div_ceil(2));
-                }
-                TextBatch { texts, cut: true }
-            })
-            .await
+    /// Asks for the vector of a word, so that a server that fails at everything is known to be away: no text is to blame then.
+    async fn probe(&self, terms: RequestTerms<'_>) -> Result<(), EmbedError> {
+        match self.request(&[FIRST_WORD.to_owned()], terms).await {
+            Ok(_) => Ok(()),
+            Err(RequestRejection::Failed(error)) => Err(error.into()),
+            Err(RequestRejection::Content(status)) => {
+                Err(self.server.away(format!("it answers {}", status.as_u16())).into())
+            }
+        }
+    }
+
+    /// Less of a text that the server did not take.
+    async fn too_long(
+        &self,
+        text: TextBatch,
+        status: StatusCode,
+        terms: RequestTerms<'_>,
+    ) -> Result<TextBatch, EmbedError> {
+        let known = self.most_tokens.load(Ordering::Relaxed);
+        if let Some(shorter) = self.compute.run(move || text.shortened(known)).await? {
+            return Ok(shorter);
+        }
+        // It may have begun to fail at everything meanwhile.
+        if status.is_server_error() {
+            self.probe(terms).await?;
+        }
+        let problem = format!(
+            "it does not take what it is sent ({}): is the model one for embeddings, and LECTERN_EMBEDDING_DIMENSIONS one that it has?",
+            status.as_u16()
+        );
+        Err(self.server.refused(problem).into())
+    }
+
+    /// Keeps what was learned for all that is embedded later. One text that is made of many tokens must not shorten all others, so
+    /// the length of any that was taken counts.
+    fn remember(&self, learned: &LearnedLimits) {
+        // What a server fails at today it may take tomorrow.
+        if learned.is_by_faults {
+            return;
+        }
+        if let Some(cut_to) = learned.cut_to {
+            let most = cut_to.max(self.longest_taken.load(Ordering::Relaxed));
+            self.most_tokens.fetch_min(most, Ordering::Relaxed);
+        } else if learned.is_split {
+            // Fewer texts at once helped, so it was their number and not the length of one.
+            self.most_texts.fetch_min(learned.most_texts.max(1), Ordering::Relaxed);
+        }
     }
 
     async fn request(
         &self,
         texts: &[String],
-        dimensions: Option<usize>,
-        within: Duration,
+        RequestTerms { dimensions, within, slots }: RequestTerms<'_>,
     ) -> Result<Vec<Vec<f32>>, RequestRejection> {
         let request = EmbeddingsRequest {
             model: &self.config.model,
@@ -236,7 +294,7 @@ impl OpenAiEmbedder {
             serde_json::to_vec(&request).map_err(|_| failed(self.server.refused("nothing can be sent")))?;
         let numbers = texts.len().saturating_mul(dimensions.unwrap_or(MAX_DIMENSIONS));
         let max_answer = numbers.saturating_mul(BYTES_A_NUMBER).saturating_add(BYTES_AROUND);
-        let answer = self.server.ask(body.into(), max_answer, within).await?;
+        let answer = self.server.ask(body.into(), max_answer, within, Some(slots)).await?;
         let count = texts.len();
         let read = self.compute.run(move || answer::vectors(&answer, count, dimensions)).await;
         let read = read.map_err(|stopped| failed(stopped.into()))?;
@@ -251,9 +309,10 @@ impl OpenAiEmbedder {
         })
     }
 
-    async fn embed_batch(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let _slot = self.passages.acquire().await.map_err(|_| ComputeStopped)?;
-        self.embed(texts, Some(self.space.dimensions), self.server.patience().passages).await
+    async fn embed_batch(&self, batch: TextBatch) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let within = self.server.patience().passages;
+        let dimensions = Some(self.space.dimensions);
+        self.embed(batch, RequestTerms { dimensions, within, slots: &self.passages }).await
     }
 }
 
@@ -276,10 +335,10 @@ impl Embedder for OpenAiEmbedder {
     }
 
     async fn embed_passages(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let limit = self.config.max_tokens;
+        let limit = self.most_tokens.load(Ordering::Relaxed);
         let batches = self.compute.run(move || batch::batches(texts, limit)).await?;
         let vectors: Vec<_> = stream::iter(batches)
-            .map(|texts| self.embed_batch(texts))
+            .map(|batch| self.embed_batch(batch))
             .buffered(PASSAGES_AT_ONCE)
             .try_collect()
             .await?;
@@ -287,7 +346,7 @@ impl Embedder for OpenAiEmbedder {
     }
 
     async fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
-        let limit = self.config.max_tokens;
+        let limit = self.most_tokens.load(Ordering::Relaxed);
         let mut text = text.to_owned();
         if text.len() > limit {
             text = self
@@ -299,14 +358,20 @@ impl Embedder for OpenAiEmbedder {
                 .await?;
         }
         let within = self.server.patience().question;
-        let embedded = tokio::time::timeout(within, async {
-            let _slot = self.questions.acquire().await.map_err(|_| ComputeStopped)?;
-            self.embed(vec![text], Some(self.space.dimensions), within).await
-        });
+        let dimensions = Some(self.space.dimensions);
+        let terms = RequestTerms { dimensions, within, slots: &self.questions };
+        // With the time that it waits for a slot.
+        let embedded = tokio::time::timeout(within, self.embed(TextBatch::new(vec![text]), terms));
         let vectors =
             embedded.await.unwrap_or_else(|_| Err(self.server.away("it does not answer in time").into()))?;
         vectors.into_iter().next().ok_or_else(|| self.server.away("it answers without a vector").into())
     }
+}
+
+/// Texts that the server did not take at once, by halves, of which the last one is next.
+fn too_many(mut part: TextBatch) -> impl Iterator<Item = TextBatch> {
+    let second = part.split_off(part.texts.len().div_ceil(2));
+    second.into_iter().chain([part])
 }
 
 /// What the vectors of a model on a server mean. Whether its dimension was asked for makes no difference: vectors of as many

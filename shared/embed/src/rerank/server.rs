@@ -103,9 +103,12 @@ impl ServerRerankerState {
         let body = serde_json::to_vec(&request).map_err(|_| self.server.refused("nothing can be sent"))?;
         let texts: usize = passages.iter().map(String::len).sum();
         let room = BYTES_AROUND + 2 * texts + BYTES_A_SCORE * passages.len();
-        let answer = self.server.ask(body.into(), room, within).await;
+        let answer = self.server.ask(body.into(), room, within, None).await;
         let answer = answer.map_err(|rejected| match rejected {
             RequestRejection::Failed(error) => error,
+            RequestRejection::Content(status) if status.is_server_error() => {
+                self.server.away(format!("it answers {}", status.as_u16()))
+            }
             RequestRejection::Content(status) => {
                 let problem = format!(
                     "it does not take what it is sent ({}): is the model one for reranking?",

@@ -99,6 +99,14 @@ async fn what_the_operator_has_to_change_is_said_without_secrets() {
 }
 
 #[tokio::test]
+async fn a_server_that_fails_again_and_again_is_away() {
+    let server = ScriptedServer::start(|_: &ScriptedRequest| ScriptedReply::new(500, "which")).await;
+    let (_, problem) = scored(&server, Duration::from_secs(20)).await;
+    assert!(matches!(problem, Some(RerankError::Away(_))), "{problem:?}");
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
 async fn a_server_is_not_waited_for_beyond_the_time() {
     let server = ScriptedServer::start(|_: &ScriptedRequest| ScriptedReply::ok("{}").stall(1)).await;
     let (scores, problem) = scored(&server, Duration::from_millis(100)).await;

@@ -1,21 +1,28 @@
 //! Which language a text is in, and how that is stemmed.
 
+use std::sync::LazyLock;
+
 use lectern_shared::model::language::Language;
 use rust_stemmers::Algorithm;
-use whatlang::{Lang, Script};
+use whatlang::{Detector, Lang, Script};
 
 use super::{
-    stop_words::{self, StopLanguages},
+    stop_words::FunctionWords,
     tokenize::{GramScript, TokenizeMode, tokenize},
 };
 
 /// The most bytes that detection looks at: more does not change its answer, only its time.
 const SAMPLE_BYTES: usize = 16 * 1024;
 
+/// Trigram statistics, without languages that hardly any document is in: what they are told from is mostly a list of names or of codes.
+static DETECTOR: LazyLock<Detector> = LazyLock::new(|| {
+    Detector::with_denylist(vec![Lang::Aka, Lang::Epo, Lang::Jav, Lang::Lat, Lang::Sna, Lang::Zul])
+});
+
 /// The language of a text.
 ///
 /// Trigram statistics are sure only of longer texts. A short Latin text is judged by its function
-/// words, and without any it counts as English: that stemmer mostly drops plurals, and it drops them from
+/// words, and where these do not tell another language, it counts as English: that stemmer mostly drops plurals, and it drops them from
 /// questions in the same way.
 pub fn detect_language(text: &str) -> Language {
     told_language(text, None).unwrap_or(Language::English)
@@ -34,10 +41,10 @@ pub fn question_language(text: &str, searched: &[Language]) -> Language {
     }
 }
 
-/// The language of a text, unless it is a short Latin one without a function word. The `usual` one wins ties.
+/// The language of a text, unless it is a short Latin one whose function words do not tell. The `usual` one needs fewer of them.
 fn told_language(text: &str, usual: Option<Language>) -> Option<Language> {
     let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];
-    let Some(info) = whatlang::detect(sample) else { return Some(Language::Other) };
+    let Some(info) = DETECTOR.detect(sample) else { return Some(Language::Other) };
     if info.script() != Script::Latin {
         return Some(language_of(info.lang()));
     }
@@ -47,9 +54,13 @@ fn told_language(text: &str, usual: Option<Language>) -> Option<Language> {
     if info.is_reliable() {
         return Some(language_of(info.lang()));
     }
-    let mut hits = stop_words::LanguageVotes::default();
-    tokenize(sample, TokenizeMode::Query, &mut |token| hits.add(StopLanguages::of(token.text)));
-    hits.best(usual, 1)
+    let mut words = FunctionWords::default();
+    tokenize(sample, TokenizeMode::Query, &mut |token| {
+        if token.kind.is_counted() {
+            words.add(token.text);
+        }
+    });
+    words.language(usual.unwrap_or(Language::English), language_of(info.lang()))
 }
 
 const fn language_of(lang: Lang) -> Language {
@@ -128,5 +139,5 @@ fn beside_latin(text: &str) -> Option<Language> {
         return None;
     }
     let rest: String = text.chars().map(|c| if is_latin(c) { ' ' } else { c }).collect();
-    whatlang::detect(&rest).map(|info| language_of(info.lang()))
+    DETECTOR.detect(&rest).map(|info| language_of(info.lang()))
 }

@@ -41,8 +41,9 @@ pub(crate) use self::{
     tokenize::{TokenKind, TokenizeMode, tokenize},
 };
 
-/// Terms are made by this version of the analysis. It must rise with every change that gives a text other
-/// terms or weights; segments of another version are refused and rebuilt from the stored text.
+/// Terms are made by this version of the analysis. It must rise with every change after which a question does not find, or weighs
+/// otherwise, what was indexed before: segments of another version are refused, and their documents found only when they are indexed
+/// again. Terms that a text gets besides are none: earlier segments are found as they were.
 pub const ANALYSIS_VERSION: u16 = 1;
 
 /// How fast further occurrences of a term in a passage stop counting (BM25's k1).

@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 32 * 1024;
 /// The weight of Japanese endings and particles beside words.
 const WEAK: f32 = 0.3;
 
-/// The weight of a single character beside the bigrams that contain it.
+/// The weight of a single character beside the bigrams that contain it, and of a part of a number beside the number.
 const SINGLE: f32 = 0.5;
 
 /// One distinct word of a question.
@@ -60,18 +60,21 @@ impl LexicalQuery {
                 StopLanguages::default()
             };
             let weight = match token.kind {
-                TokenKind::Word | TokenKind::Whole | TokenKind::Bigram => 1.0,
+                TokenKind::Word | TokenKind::Whole | TokenKind::Number | TokenKind::Bigram => 1.0,
                 TokenKind::WeakBigram => WEAK,
-                TokenKind::Single => SINGLE,
+                TokenKind::Single | TokenKind::Group => SINGLE,
             };
             let capitals = token.capitals && !shouted;
             let mut add = |word: String, weight: f32, is_copy: bool| {
                 if let Some(slot) = known.get(&(word.clone(), is_copy)).and_then(|at| slots.get_mut(*at)) {
-                    slot.weight += weight;
+                    // The zeros of a million say no more of it than those of a thousand.
+                    if token.kind != TokenKind::Group || slot.unit != token.unit {
+                        slot.weight += weight;
+                    }
                     slot.capitals |= capitals;
                 } else if slots.len() < MAX_SLOTS {
                     known.insert((word.clone(), is_copy), slots.len());
-                    let whole = token.kind == TokenKind::Whole;
+                    let whole = matches!(token.kind, TokenKind::Whole | TokenKind::Number);
                     slots.push(QueryWord { word, weight, unit: token.unit, whole, stop, capitals });
                 }
             };

@@ -114,6 +114,14 @@ const LISTS: [(Language, &str); 12] = [
     ),
 ];
 
+/// Words of the lists that English texts have too, as words, names or abbreviations, beside those that English itself lists. ("im" is what
+/// is left of "I'm".)
+const ENGLISH_LOOKALIKES: &str = "ad ai al ante att bare ben bin com come comment con dan del den die dies dig din dog \
+     door dos dove due ed eg em en end er era fa font fra fut ha ham hans hat hay hem hoe hun im inn ins io jo ken la las li lo \
+     los ma man mange mas med meg men met mi mia mina mine mir mis mit mod moi na nada nas ned nos nun om op os par para pas \
+     per plus poco pour reeds sea sera si sin sine sit son sono sous sur sus ta tan te ti til till ton tot tout ud um un ut \
+     van var vi vid ville vos want war";
+
 /// Every word of the lists, with and without its accents, and the set of the languages that list it.
 static WORDS: LazyLock<HashMap<String, StopLanguages>> = LazyLock::new(|| {
     let mut words = HashMap::<String, StopLanguages>::new();
@@ -126,8 +134,18 @@ static WORDS: LazyLock<HashMap<String, StopLanguages>> = LazyLock::new(|| {
             }
         }
     }
+    let letters = ('a'..='z').map(String::from);
+    for word in ENGLISH_LOOKALIKES.split_ascii_whitespace().map(str::to_owned).chain(letters) {
+        if let Some(listed) = words.get_mut(&word) {
+            listed.0 |= LOOKALIKE;
+        }
+    }
     words
 });
+
+/// The bit of a word that an English text may well have, whichever language it is a function word of: a single letter is a name or a
+/// number there.
+const LOOKALIKE: u16 = 1 << 15;
 
 /// The function words of a language, in lower case; none where there is no list.
 pub fn function_words(language: Language) -> impl Iterator<Item = &'static str> {
@@ -135,7 +153,7 @@ pub fn function_words(language: Language) -> impl Iterator<Item = &'static str> 
     lists.flat_map(|(_, list)| list.split_ascii_whitespace())
 }
 
-/// The languages in which a word is a function word: a bit for each list.
+/// The languages in which a word is a function word: a bit for each list, and one for lookalikes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct StopLanguages(u16);
 
@@ -148,6 +166,13 @@ impl StopLanguages {
     /// Whether the word is a function word in `language`.
     pub(super) fn contains(self, language: Language) -> bool {
         LISTS.iter().enumerate().any(|(index, (listed, _))| *listed == language && self.0 & (1 << index) != 0)
+    }
+
+    /// Whether a text with the word is rather in `language` than in the `usual` one. Words that English texts have as well tell nothing
+    /// of any other language.
+    fn tells(self, language: Language, usual: Language) -> bool {
+        let is_english = self.contains(Language::English) || self.0 & LOOKALIKE != 0;
+        self.contains(language) && !self.contains(usual) && (language == Language::English || !is_english)
     }
 }
 
@@ -175,5 +200,56 @@ impl LanguageVotes {
             }
         }
         best.map(|(_, _, language)| language)
+    }
+}
+
+/// The function words of a text of which it is not known in which language it is.
+#[derive(Debug, Default)]
+pub(super) struct FunctionWords {
+    /// How many words the text has, numbers not counted.
+    words: u32,
+    votes: LanguageVotes,
+    /// Each function word once.
+    seen: HashMap<String, StopLanguages>,
+}
+
+impl FunctionWords {
+    /// Counts a lower-case word of the text.
+    pub(super) fn add(&mut self, word: &str) {
+        if !word.starts_with(char::is_alphabetic) {
+            return;
+        }
+        self.words += 1;
+        let listed = StopLanguages::of(word);
+        if listed != StopLanguages::default() {
+            self.votes.add(listed);
+            self.seen.entry(word.to_owned()).or_insert(listed);
+        }
+    }
+
+    /// The language of the text, of which trigrams have made a `guess`. The `usual` one needs one function word. Another has to have more
+    /// of them, and to be told for sure: a foreign word or two stand in many texts ("cost per unit", "due").
+    pub(super) fn language(&self, usual: Language, guess: Language) -> Option<Language> {
+        let most = LISTS
+            .iter()
+            .zip(self.votes.0)
+            .filter(|((language, _), votes)| {
+                *votes > 0 && (*language == usual || self.tell(*language, *votes, usual, guess == *language))
+            })
+            // Of equals the first.
+            .rev()
+            .max_by_key(|((language, _), votes)| (*votes, *language == usual));
+        most.map(|((language, _), _)| *language)
+    }
+
+    /// Whether one of them tells the language, and that is not by chance: they are a quarter of all words, and several or one with an
+    /// accent. Where trigrams say the same, half as many are enough, or one that is longer than those in names ("Rio de Janeiro").
+    fn tell(&self, language: Language, votes: u32, usual: Language, is_guessed: bool) -> bool {
+        let own = self.seen.iter().filter(|(_, listed)| listed.contains(language));
+        let are_several = own.clone().nth(1).is_some();
+        let mut telling = own.filter(|(_, listed)| listed.tells(language, usual));
+        let part = if is_guessed { 8 } else { 4 };
+        votes.saturating_mul(part) >= self.words
+            && telling.any(|(word, _)| are_several || !word.is_ascii() || (is_guessed && word.len() > 2))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Words are runs of letters, digits and marks, as in Unicode's word boundaries (UAX #29), except for what
 //! those would lose: `RFC-9110`, `snake_case`, `CamelCase`, `AB-12/7`, `v1.2.3` and `example.com` count as one *compound*,
-//! which is emitted whole (without its joiners, so that `e-mail` is `email`) and in its parts. Scripts
+//! which is emitted whole (without its joiners, so that `e-mail` is `email`) and in its parts; so is a number with commas. Scripts
 //! that put no spaces between words, and Hangul, whose words carry particles, are cut into overlapping bigrams.
 
 use std::borrow::Cow;
@@ -36,6 +36,10 @@ pub(crate) enum TokenKind {
     Word,
     /// A compound as a whole.
     Whole,
+    /// A number with commas, as a whole.
+    Number,
+    /// What stands between the commas of a number: it may be one of a list.
+    Group,
     /// Two adjacent characters, or one that stands alone.
     Bigram,
     /// A bigram that is most likely a particle or an ending (Japanese hiragana).
@@ -47,7 +51,7 @@ pub(crate) enum TokenKind {
 impl TokenKind {
     /// Whether the token adds to the length of its text; the others repeat what was counted.
     pub(crate) const fn is_counted(self) -> bool {
-        matches!(self, Self::Word | Self::Bigram | Self::WeakBigram)
+        matches!(self, Self::Word | Self::Number | Self::Bigram | Self::WeakBigram)
     }
 }
 
@@ -287,7 +291,7 @@ impl<S: FnMut(LexicalToken<'_>)> LexicalTokenizer<'_, S> {
             return;
         }
         if level > 2 {
-            self.emit(chars, TokenKind::Word);
+            self.leaf(chars);
             return;
         }
         let digits_split = level == 2
@@ -310,6 +314,18 @@ impl<S: FnMut(LexicalToken<'_>)> LexicalTokenizer<'_, S> {
             }
         }
         self.node(&chars[start..], level + 1);
+    }
+
+    /// Emits what has no parts. `80,443` may be one number or two ports, so it counts as both.
+    fn leaf(&mut self, chars: &[char]) {
+        if !chars.contains(&',') {
+            self.emit(chars, TokenKind::Word);
+            return;
+        }
+        self.emit(chars, TokenKind::Number);
+        for group in chars.split(|c| *c == ',') {
+            self.emit(group, TokenKind::Group);
+        }
     }
 
     /// Emits characters in lower case, joiners left out except between digits (`1.2` is not `12`).

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use lectern_db::index_segments;
+use lectern_db::{DbError, index_segments};
 use lectern_shared::ids::{GenerationId, WorkspaceId};
 
 use super::{
@@ -145,25 +145,46 @@ impl LocalIndex {
         generations: &[GenerationId],
     ) -> Result<Vec<PostingsBlock>, IndexError> {
         let stored = index_segments::fetch(&self.inner.db, workspace, generations).await?;
-        Ok(self
-            .inner
-            .compute
-            .run(move || {
-                let mut kinds = BTreeMap::<BlockKind, Vec<(GenerationId, Segment)>>::new();
-                for blob in stored {
-                    let generation = blob.generation_id;
-                    // One damaged document must not keep all others from being found.
-                    match Segment::from_bytes(blob.data) {
-                        Ok(segment) => kinds.entry(BlockKind::of(&segment)).or_default().push((generation, segment)),
-                        Err(error) => {
-                            let part = blob.part;
-                            tracing::error!(%error, %generation, part, "a part of the index is damaged; ingest its document again");
+        let merging = self.inner.compute.run(move || {
+            let mut kinds = BTreeMap::<BlockKind, Vec<(GenerationId, Segment)>>::new();
+            let mut damaged = Vec::new();
+            for blob in stored {
+                let generation = blob.generation_id;
+                // One damaged document must not keep all others from being found.
+                match Segment::from_bytes(blob.data) {
+                    Ok(segment) => {
+                        kinds.entry(BlockKind::of(&segment)).or_default().push((generation, segment));
+                    }
+                    Err(error) => {
+                        let part = blob.part;
+                        tracing::error!(%error, %generation, part, "a part of the index is damaged; its document is indexed again");
+                        if blob.chunks != 0 {
+                            damaged.push((generation, part));
                         }
                     }
                 }
-                kinds.into_iter().flat_map(|(kind, segments)| merge(kind, segments)).collect()
-            })
-            .await?)
+            }
+            let blocks = kinds.into_iter().flat_map(|(kind, segments)| merge(kind, segments)).collect();
+            (blocks, damaged)
+        });
+        let (blocks, damaged) = merging.await?;
+        // What is found does not depend on it.
+        if !damaged.is_empty()
+            && let Err(error) = self.note_damage(&damaged).await
+        {
+            tracing::warn!(%error, "that a part of the index is damaged could not be noted; the next search that reads it tries again");
+        }
+        Ok(blocks)
+    }
+
+    /// Notes parts that could not be read as ones without passages: what compares the index with the store has their documents indexed
+    /// again, in whichever process.
+    async fn note_damage(&self, damaged: &[(GenerationId, i64)]) -> Result<(), DbError> {
+        let mut tx = self.inner.db.begin().await?;
+        for (generation, part) in damaged {
+            index_segments::note_damage(&mut tx, *generation, *part).await?;
+        }
+        tx.commit().await
     }
 }
 

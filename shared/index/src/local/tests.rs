@@ -26,7 +26,8 @@ use uuid::Uuid;
 
 use super::{IndexCache, LocalIndex, LocalIndexState};
 use crate::{
-    IndexCandidates, IndexEntry, IndexQuery, IndexTarget, SearchCandidate, SearchIndex, SpaceVector,
+    EntryMismatch, ExpectedEntries, IndexCandidates, IndexEntry, IndexQuery, IndexTarget, SearchCandidate,
+    SearchIndex, SpaceVector,
     lexical::{LexicalQuery, idf},
     segment::Segment,
 };
@@ -441,5 +442,35 @@ async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are
             depth: 100,
         });
         assert_eq!(last.await.unwrap().lexical.len(), 36);
+    }
+}
+
+#[tokio::test]
+async fn what_a_search_cannot_read_counts_as_missing() {
+    for capacity in [0, LARGE] {
+        let (t, claim) = sqlite().await;
+        let workspace = claim.workspace_id;
+        let index = index(&t.db, capacity, 1);
+        let generation = staged(&t.db, &claim, &[], at(0)).await;
+        let mut tx = t.db.begin().await.unwrap();
+        index_segments::insert(&mut tx, workspace, generation, 0, 3, b"no segment").await.unwrap();
+        tx.commit().await.unwrap();
+        let expected = [ExpectedEntries { generation, entries: 3, space: None }];
+        assert!(index.mismatched(&expected).await.unwrap().is_empty());
+        let query = IndexQuery {
+            workspace,
+            generations: vec![generation],
+            others: Vec::new(),
+            languages: Vec::new(),
+            text: "word".to_owned(),
+            vectors: Vec::new(),
+            depth: 10,
+        };
+        assert!(index.search(query).await.unwrap().lexical.is_empty());
+        // It is asked twice.
+        for _ in 0..2 {
+            let missing = BTreeMap::from([(generation, EntryMismatch::Missing)]);
+            assert_eq!(index.mismatched(&expected).await.unwrap(), missing, "cache of {capacity}");
+        }
     }
 }

@@ -23,6 +23,18 @@ async fn uploads_of_other_processes_are_left_alone_until_they_are_old() {
 }
 
 #[tokio::test]
+async fn a_folder_that_cannot_be_made_is_named_with_its_setting() {
+    let dir = tempfile::tempdir().unwrap();
+    File::create(dir.path().join("file")).unwrap();
+    let location = BlobLocation::Folder(dir.path().join("file/blobs"));
+    let error = BlobStore::open(&location).await.unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains(&location.to_string()) && message.contains("LECTERN_BLOBS"), "{message}");
+    let kept = matches!(&error, BlobError::Io(cause) if cause.kind() == io::ErrorKind::NotADirectory);
+    assert!(kept, "{error:?}");
+}
+
+#[tokio::test]
 async fn a_folder_that_is_gone_is_noticed() {
     let place = Place::folder().await;
     place.blobs.claim("here").await.unwrap();

@@ -155,6 +155,6 @@ impl From<EgressError> for VideoError {
 impl From<VideoError> for IngestFailure {
     fn from(error: VideoError) -> Self {
         let (code, message) = (error.code(), error.to_string());
-        if error.is_retryable() { Self::passing(code, message) } else { Self::permanent(code, message) }
+        if error.is_retryable() { Self::away(code, message, None) } else { Self::permanent(code, message) }
     }
 }

@@ -165,6 +165,27 @@ async fn mistrals_blocks_of_content_are_text_and_thoughts() {
 }
 
 #[tokio::test]
+async fn thoughts_in_the_text_before_the_answer_are_not_told() {
+    for (pieces, told) in [
+        (vec!["\n<thi", "nk>The rules", " say it.</think", ">\n\nIn the", " cellar."], "\nIn the cellar."),
+        (vec!["<thi", "rty> years."], "<thirty> years."),
+        (vec!["<thi"], "<thi"),
+        (vec!["<think>The rules", " say"], ""),
+    ] {
+        let body: String = pieces.iter().map(|piece| text(piece)).collect();
+        let answer = outcome(vec![sse(&(body + &finish("stop") + DONE))]).await;
+        assert_eq!((answer.text.as_str(), answer.finish_reason), (told, FinishReason::Stop));
+    }
+    // They were written all the same, and a try that has begun with them is not repeated.
+    let thinks = text("<think>eight it");
+    let answer = outcome(vec![sse(&(thinks.clone() + &finish("length")))]).await;
+    assert_eq!(answer.usage.output_tokens, 2);
+    let overloaded = frame(&json!({"error": {"code": 503}}));
+    let failed = failure(vec![sse(&(thinks + &overloaded)), hello()]).await;
+    assert_eq!(failed, (ChatErrorKind::Upstream { status: Some(503) }, 1, 1));
+}
+
+#[tokio::test]
 async fn reasoning_models_get_no_stop() {
     let server = Server::start(vec![hello()]).await;
     ask(server.of(ModelProvider::OpenAi, "gpt-5-mini"), &conversation()).await.0.unwrap();

@@ -212,6 +212,39 @@ async fn a_setting_that_the_model_does_not_take_is_left_out_from_then_on() {
 }
 
 #[tokio::test]
+async fn a_model_that_takes_none_of_the_settings_answers_and_is_asked_without_them_by_later_runs() {
+    let settings = ["stream_options", "temperature", "stop", "max_tokens"];
+    let refusal = |name: &str| format!(r#"{{"error": {{"message": "Unsupported parameter: '{name}'."}}}}"#);
+    let mut replies = vec![raw("503 Service Unavailable", "", "")];
+    replies.extend(settings.map(|name| raw("400 Bad Request", "", &refusal(name))));
+    replies.extend([raw("500 Internal Server Error", "", ""), hello(), hello()]);
+    let server = Server::start(replies).await;
+    let config = server.config("m");
+    for attempts in [7, 1] {
+        let answer = ask(config.clone(), &conversation()).await.0.unwrap();
+        assert_eq!((answer.text.as_str(), answer.attempts), ("Hello", attempts));
+    }
+    assert!(settings.iter().all(|name| !server.request(0).body[*name].is_null()));
+    for number in [6, 7] {
+        let body = server.request(number).body;
+        assert!(settings.iter().all(|name| body[*name].is_null()), "{body:#}");
+        assert_eq!(body["max_completion_tokens"], 99);
+    }
+}
+
+#[tokio::test]
+async fn what_did_not_help_to_leave_out_is_not_remembered() {
+    let refusal = r#"{"error": {"message": "Unsupported temperature."}}"#;
+    let replies = vec![raw("400 Bad Request", "", refusal), raw("401 Unauthorized", "", ""), hello()];
+    let server = Server::start(replies).await;
+    let (config, request) = (server.config("m"), ChatRequest { temperature: Some(0.2), ..question() });
+    ask(config.clone(), &request).await.0.unwrap_err();
+    ask(config, &request).await.0.unwrap();
+    let sent: Vec<Value> = (0..3).map(|number| server.request(number).body["temperature"].clone()).collect();
+    assert_eq!(sent, [json!(0.2), Value::Null, json!(0.2)]);
+}
+
+#[tokio::test]
 async fn the_limit_of_length_is_sent_by_its_other_name_when_a_model_asks_for_it() {
     let refusal = r#"{"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}"#;
     let server = Server::start(vec![raw("400 Bad Request", "", refusal), hello()]).await;

@@ -169,6 +169,8 @@ pub(super) fn read(frame: &Value, answer: &mut PartialAnswer) -> Result<(), Atte
     let Some(choice) = frame["choices"].get(0) else { return Ok(()) };
     answer.reach(AnswerProgress::Choice);
     let delta = &choice["delta"];
+    // Servers that do not know a model's thoughts pass them on as text.
+    answer.expect_thoughts();
     answer.push_content(&delta["content"]);
     // Instead of content, where a model declines.
     answer.push_content(&delta["refusal"]);
@@ -178,6 +180,7 @@ pub(super) fn read(frame: &Value, answer: &mut PartialAnswer) -> Result<(), Atte
         push_call(answer, part["index"].as_u64(), part);
     }
     if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
+        answer.end_text();
         answer.finish_reason = Some(match reason {
             "stop" | "eos" | "end_turn" => FinishReason::Stop,
             "length" | "max_tokens" | "model_length" => FinishReason::Length,

@@ -1,6 +1,9 @@
 //! Search by meaning beside search by words, and without a model that answers.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use lectern_db::testing::{at, both, commit, set_languages, workspace};
 use lectern_embed::{EmbedError, Embedder, EmbeddingModels, testing::Synonyms};
@@ -114,4 +117,54 @@ async fn a_model_that_does_not_answer_is_not_waited_for_by_every_question() {
         assert!(!texts(&search, workspace, question).await.is_empty(), "{question}: by words");
     }
     assert_eq!(*model.stalled.lock(), Some(1), "only the first has asked it");
+}
+
+#[tokio::test]
+async fn a_model_that_fails_takes_nothing_from_the_documents_of_another() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    fn away() -> EmbedError {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        EmbedError::Away("it asks for half a minute (429)".to_owned())
+    }
+    let t = &both().await[0];
+    let (now, former) = (Arc::new(Synonyms::new("now")), Arc::new(Synonyms::new("former")));
+    let models = EmbeddingModels::of(Arc::clone(&now) as Arc<dyn Embedder>)
+        .with_earlier(Arc::clone(&former) as Arc<dyn Embedder>);
+    let search = search_with(&t.db, models);
+    let workspace = workspace(&t.db, at(0)).await;
+    embedded(&t.db, workspace, &now, &["the automobile"]).await;
+    embedded(&t.db, workspace, &former, &["a puppy"]).await;
+    let dense = |query| SearchRequest { mode: SearchMode::Dense, ..request(workspace, query) };
+    assert_eq!(answer(&search, &dense("the dog")).await.len(), 2);
+
+    *former.fails.lock() = Some(away);
+    let found = answer(&search, &dense("the car")).await;
+    let seen: Vec<_> = found.iter().map(|passage| &*passage.chunk.text).collect();
+    assert_eq!(seen, ["the automobile"]);
+    for question in ["which car is it", "what is that car"] {
+        let found = answer(&search, &request(workspace, question)).await;
+        assert!(found.iter().any(|passage| passage.dense.is_some()), "{question}");
+    }
+    assert_eq!(ASKED.load(Ordering::Relaxed), 2, "not by the second hybrid search");
+
+    *now.fails.lock() = Some(away);
+    let failure = search.search(&dense("the house")).await.unwrap_err();
+    assert!(matches!(failure, SearchError::Embed(EmbedError::Away(_))), "{failure}");
+}
+
+#[tokio::test]
+async fn a_search_by_meaning_alone_says_when_the_documents_model_is_not_there() {
+    let t = &both().await[0];
+    let (now, former) = (Arc::new(Synonyms::new("now")), Synonyms::new("former"));
+    let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&now) as Arc<dyn Embedder>));
+    let workspace = workspace(&t.db, at(0)).await;
+    embedded(&t.db, workspace, &former, &["the automobile"]).await;
+    let dense = SearchRequest { mode: SearchMode::Dense, ..request(workspace, "the car") };
+    let failure = search.search(&dense).await.unwrap_err();
+    assert!(matches!(failure, SearchError::Embed(EmbedError::Away(_))), "{failure}");
+    assert_eq!(
+        texts(&search, workspace, "automobile").await,
+        ["the automobile"],
+        "a hybrid one has its words"
+    );
 }

@@ -174,8 +174,10 @@ impl<'a> FoundOperation<'a> {
         let declared = self.declared(document);
         let mut parameters = Vec::new();
         for parameter in &declared {
-            if let Some(parameter) = reader.parameter(parameter)? {
-                parameters.push(parameter);
+            match reader.parameter(parameter) {
+                ReadParameter::Offered(parameter) => parameters.push(parameter),
+                ReadParameter::LeftOut => {}
+                ReadParameter::Unsendable => return None,
             }
         }
         // What is declared for the path and what is in it need not be the same.
@@ -246,6 +248,16 @@ fn path_variables(path: &str) -> Vec<&str> {
     names.filter(|name| !name.is_empty()).take(PARAMETERS).collect()
 }
 
+/// What becomes of a parameter that is declared.
+enum ReadParameter {
+    /// A model gives it.
+    Offered(OperationParameter),
+    /// The operation is asked for without it.
+    LeftOut,
+    /// The operation needs it, and it cannot be sent.
+    Unsendable,
+}
+
 struct OperationReader<'a, 's> {
     document: &'a OpenApiDocument,
     schemas: &'s mut SchemaCopier<'a>,
@@ -253,17 +265,16 @@ struct OperationReader<'a, 's> {
 }
 
 impl<'a> OperationReader<'a, '_> {
-    /// A parameter, if it is one that a model gives. None outside when the operation cannot be asked for with it.
-    #[expect(clippy::option_option, reason = "whether it can be read, and whether it is then offered")]
-    fn parameter(&mut self, parameter: &'a Map<String, Value>) -> Option<Option<OperationParameter>> {
+    /// Reads what is declared of a parameter.
+    fn parameter(&mut self, parameter: &'a Map<String, Value>) -> ReadParameter {
         let text = |name: &str| parameter.get(name).and_then(Value::as_str);
-        let (Some(name), Some(place)) = (text("name"), text("in")) else { return Some(None) };
+        let (Some(name), Some(place)) = (text("name"), text("in")) else { return ReadParameter::LeftOut };
         let place = match place {
             "path" => ParameterLocation::Path,
             "query" => ParameterLocation::Query,
             "header" if self.is_offered(name) => ParameterLocation::Header,
             // Cookies are credentials; bodies are read elsewhere.
-            _ => return Some(None),
+            _ => return ReadParameter::LeftOut,
         };
         let (style, schema) = match self.document.version {
             OpenApiVersion::Two => (style_of_two(parameter), self.schemas.copy_object(parameter)),
@@ -284,9 +295,18 @@ impl<'a> OperationReader<'a, '_> {
         };
         let required =
             place == ParameterLocation::Path || parameter.get("required") == Some(&Value::Bool(true));
-        let Some(style) = style else { return if required { None } else { Some(None) } };
         let schema = described(schema, parameter);
-        Some(Some(OperationParameter { name: name.to_owned(), place, style, required, schema }))
+        match style {
+            Some(style) => ReadParameter::Offered(OperationParameter {
+                name: name.to_owned(),
+                place,
+                style,
+                required,
+                schema,
+            }),
+            None if required => ReadParameter::Unsendable,
+            None => ReadParameter::LeftOut,
+        }
     }
 
     /// Whether a model may set this header.

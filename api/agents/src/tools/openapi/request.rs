@@ -40,7 +40,7 @@ pub(super) fn build(
         match (parameter.place, value) {
             (ParameterLocation::Path, value) => fill(&mut path, parameter, value)?,
             (_, None) => {}
-            (ParameterLocation::Query, Some(value)) => query.extend(pairs(parameter, value)?),
+            (ParameterLocation::Query, Some(value)) => query.extend(in_query(parameter, value)?),
             (ParameterLocation::Header, Some(value)) => {
                 let (Ok(name), Ok(text)) = (
                     HeaderName::from_bytes(parameter.name.trim().as_bytes()),
@@ -168,37 +168,65 @@ fn joined(style: ParameterStyle, value: &Value, encode: impl Fn(&str) -> String)
     words.join(&with)
 }
 
-/// The pairs of a query that a value makes, unless they are longer than an address may be.
-fn pairs(parameter: &OperationParameter, value: &Value) -> Result<Vec<String>, ToolError> {
-    let name = component(&parameter.name);
-    let names = match (parameter.style, value) {
+/// How often the name of a value stands among its pairs.
+fn names(style: ParameterStyle, value: &Value) -> usize {
+    match (style, value) {
         (ParameterStyle::Repeated | ParameterStyle::Deep, Value::Array(items)) => items.len(),
         (ParameterStyle::Deep, Value::Object(members)) => members.len(),
         (ParameterStyle::Repeated, Value::Object(_)) => 0,
         _ => 1,
-    };
-    if names.saturating_mul(name.len()).saturating_add(least(value)) > ADDRESS {
-        return Err(too_long());
     }
-    let pair = |value: &Value| format!("{name}={}", component(&word(value)));
-    Ok(match (parameter.style, value) {
-        (_, Value::Array(items)) if items.is_empty() => Vec::new(),
+}
+
+/// The fewest bytes that the pairs of a value take.
+fn least_of_pairs(name: &str, style: ParameterStyle, value: &Value) -> usize {
+    names(style, value).saturating_mul(name.len()).saturating_add(least(value))
+}
+
+/// The pairs that a value makes in a query or a form, each of their words encoded.
+fn pairs(name: &str, style: ParameterStyle, value: &Value, encode: fn(&str) -> String) -> Vec<String> {
+    let name = encode(name);
+    let pair = |value: &Value| format!("{name}={}", encode(&word(value)));
+    match (style, value) {
         (ParameterStyle::Json | ParameterStyle::Joined { .. }, value) => {
-            vec![format!("{name}={}", joined(parameter.style, value, component))]
+            vec![format!("{name}={}", joined(style, value, encode))]
         }
         (ParameterStyle::Repeated | ParameterStyle::Deep, Value::Array(items)) => {
             items.iter().map(pair).collect()
         }
         (ParameterStyle::Repeated, Value::Object(members)) => members
             .iter()
-            .map(|(member, value)| format!("{}={}", component(member), component(&word(value))))
+            .map(|(member, value)| format!("{}={}", encode(member), encode(&word(value))))
             .collect(),
         (ParameterStyle::Deep, Value::Object(members)) => members
             .iter()
-            .map(|(member, value)| format!("{name}[{}]={}", component(member), component(&word(value))))
+            .map(|(member, value)| format!("{name}[{}]={}", encode(member), encode(&word(value))))
             .collect(),
         (ParameterStyle::Repeated | ParameterStyle::Deep, one) => vec![pair(one)],
-    })
+    }
+}
+
+/// The pairs of a query that a value makes, unless they are longer than an address may be.
+fn in_query(parameter: &OperationParameter, value: &Value) -> Result<Vec<String>, ToolError> {
+    let OperationParameter { name, style, .. } = parameter;
+    if value.as_array().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    if least_of_pairs(name, *style, value) > ADDRESS {
+        return Err(too_long());
+    }
+    Ok(pairs(name, *style, value, component))
+}
+
+/// A word of a form.
+fn form_word(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// How a field of a form is written. Where the document does not say it, an object is JSON.
+fn style_of_field(styles: &[(String, ParameterStyle)], name: &str, value: &Value) -> ParameterStyle {
+    let told = styles.iter().find(|(known, _)| known == name).map(|(_, style)| *style);
+    told.unwrap_or(if value.is_object() { ParameterStyle::Json } else { ParameterStyle::Repeated })
 }
 
 fn write(body: &OperationBody, value: &Value) -> Result<String, ToolError> {
@@ -206,33 +234,18 @@ fn write(body: &OperationBody, value: &Value) -> Result<String, ToolError> {
     let Value::Object(fields) = value else {
         return Err(ToolError::Arguments("`body` must be an object.".to_owned()));
     };
-    // The name of a field stands before each of its items.
-    let least = |(name, value): (&String, &Value)| {
-        name.len().saturating_mul(value.as_array().map_or(1, Vec::len)).saturating_add(least(value))
-    };
-    if fields.iter().map(least).fold(0, usize::saturating_add) > FORM {
+    let fields: Vec<_> = fields
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name.as_str(), style_of_field(styles, name, value), value))
+        .collect();
+    let least = fields.iter().map(|(name, style, value)| least_of_pairs(name, *style, value));
+    if least.fold(0, usize::saturating_add) > FORM {
         return Err(ToolError::Arguments("`body` is too long for a form.".to_owned()));
     }
-    let mut form = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        let style = styles
-            .iter()
-            .find(|(known, _)| known == name)
-            .map_or(ParameterStyle::Repeated, |(_, style)| *style);
-        match (style, value) {
-            (ParameterStyle::Joined { with, .. }, Value::Array(items)) => {
-                let words: Vec<_> = items.iter().map(word).collect();
-                form.append_pair(name, &words.join(with.encode_utf8(&mut [0; 4])));
-            }
-            (_, Value::Array(items)) => {
-                for item in items {
-                    form.append_pair(name, &word(item));
-                }
-            }
-            (_, one) => drop(form.append_pair(name, &word(one))),
-        }
-    }
-    Ok(form.finish())
+    let form: Vec<_> =
+        fields.into_iter().flat_map(|(name, style, value)| pairs(name, style, value, form_word)).collect();
+    Ok(form.join("&"))
 }
 
 #[cfg(test)]
@@ -296,22 +309,54 @@ mod tests {
             (as_json, json!({"a": ["x".repeat(ADDRESS)]}), None),
             (as_json, json!({"a": []}), Some(1)),
         ] {
-            assert_eq!(pairs(parameter, &value).ok().map(|pairs| pairs.len()), pairs_kept);
+            assert_eq!(in_query(parameter, &value).ok().map(|pairs| pairs.len()), pairs_kept);
         }
         let deep = read("/", &json!([{"name": name, "in": "query", "style": "deepObject"}]));
         let members = |count: usize| Value::Object((0..count).map(|n| (n.to_string(), json!(1))).collect());
-        assert_eq!(pairs(&deep.parameters[0], &members(16)).map(|pairs| pairs.len()), Ok(16));
-        assert_eq!(pairs(&deep.parameters[0], &members(17)), Err(too_long()));
+        assert_eq!(in_query(&deep.parameters[0], &members(16)).map(|pairs| pairs.len()), Ok(16));
+        assert_eq!(in_query(&deep.parameters[0], &members(17)), Err(too_long()));
+    }
+
+    fn form(media: &Value) -> OperationBody {
+        let content = json!({"application/x-www-form-urlencoded": media});
+        only_one(&json!({"/": {"post": {"requestBody": {"content": content}}}})).body.unwrap()
+    }
+
+    #[test]
+    fn fields_of_a_form_are_written_as_their_styles_say() {
+        let body = form(&json!({"encoding": {
+            "deep": {"style": "deepObject", "explode": true},
+            "form": {"style": "form"},
+            "flat": {"style": "form", "explode": false},
+            "pipe": {"style": "pipeDelimited"},
+            "typed": {"contentType": "application/json"},
+        }}));
+        for (fields, written) in [
+            (json!({"deep": {"from": 1, "to & fro": "x y"}}), "deep[from]=1&deep[to+%26+fro]=x+y"),
+            (json!({"form": {"f": 1, "g": true}}), "f=1&g=true"),
+            (json!({"flat": {"h": 1, "i": "a,b"}}), "flat=h,1,i,a%2Cb"),
+            (json!({"flat": [1, 2], "pipe": ["a", "b"]}), "flat=1,2&pipe=a%7Cb"),
+            (json!({"typed": {"a": [1]}}), "typed=%7B%22a%22%3A%5B1%5D%7D"),
+            (json!({"untold": {"a": "b c"}}), "untold=%7B%22a%22%3A%22b+c%22%7D"),
+            (json!({"untold": ["a", "b & c"]}), "untold=a&untold=b+%26+c"),
+            (json!({"deep": null, "untold": [], "one": "é"}), "one=%C3%A9"),
+        ] {
+            assert_eq!(write(&body, &fields), Ok(written.to_owned()), "{fields}");
+        }
     }
 
     #[test]
     fn a_form_is_not_written_beyond_its_bound_however_often_a_name_stands_in_it() {
-        let content = json!({"application/x-www-form-urlencoded": {"schema": {"type": "object"}}});
-        let operation = only_one(&json!({"/": {"post": {"requestBody": {"content": content}}}}));
-        let body = operation.body.unwrap();
-        let name = "n".repeat(100_000);
-        let form = |count| write(&body, &json!({&name: vec![""; count]})).map(|form| form.len());
-        assert_eq!(form(10), Ok(10 * 100_001 + 9));
-        assert_eq!(form(11), Err(ToolError::Arguments("`body` is too long for a form.".to_owned())));
+        let (name, of_members) = ("n".repeat(100_000), "m".repeat(1_000));
+        let body = form(&json!({"encoding": {&of_members: {"style": "deepObject"}}}));
+        let length = |fields: Value| write(&body, &fields).map(|form| form.len());
+        let too_long = ToolError::Arguments("`body` is too long for a form.".to_owned());
+        let items = |count: usize| length(json!({&name: vec![""; count]}));
+        assert_eq!(items(10), Ok(10 * 100_001 + 9));
+        assert_eq!(items(11).as_ref(), Err(&too_long));
+        let members = |count: usize| Value::Object((0..count).map(|n| (n.to_string(), json!(1))).collect());
+        let deep = |count: usize| length(json!({&of_members: members(count)}));
+        assert!(deep(1_000).is_ok());
+        assert_eq!(deep(1_100).as_ref(), Err(&too_long));
     }
 }

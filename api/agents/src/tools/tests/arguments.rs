@@ -15,6 +15,8 @@ fn told(arguments: Value) -> String {
             "list": {"type": "array"},
             "more": {"type": "object", "required": ["a", "b"]},
             "kind": {"type": "string", "enum": ["cat", "dog"]},
+            "level": {"type": ["integer", "null"], "enum": [1, 2, null]},
+            "any": {"enum": [true, 0.5, "low"]},
             "either": {"type": ["string", "null"]},
             "free": {},
         },
@@ -47,6 +49,10 @@ fn what_does_not_fit_is_told_all_at_once() {
         (
             json!({"name": "x", "kind": "cow", "either": 1}),
             "`kind` must be one of `cat`, `dog`; `either` must be a string.",
+        ),
+        (
+            json!({"name": "x", "level": 3, "any": "high"}),
+            "`level` must be one of `1`, `2`; `any` must be one of `true`, `0.5`, `low`.",
         ),
         (
             json!({"name": 1, "count": "x", "share": "x", "on": 1, "list": 1, "more": 1, "kind": 1}),

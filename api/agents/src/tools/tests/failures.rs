@@ -98,7 +98,7 @@ async fn failures_are_told_in_plain_words_without_what_the_service_wrote() {
         ),
         (Reply::Raw("nonsense\r\n\r\n"), "gave an answer that could not be read."),
         (
-            Reply::To(302, "http://169.254.169.254/".to_owned()),
+            Reply::To(303, "http://169.254.169.254/".to_owned()),
             "could not be reached: it does not answer, or it is not at an address that is open to users.",
         ),
     ] {
@@ -109,6 +109,21 @@ async fn failures_are_told_in_plain_words_without_what_the_service_wrote() {
             assert_eq!(text, format!("{subject} {sentence}"), "{metadata}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_is_sent_to_a_service_that_has_moved_is_not_taken_for_done() {
+    let mut sent = 0;
+    for (subject, site, r#type, metadata, arguments) in each(Reply::To(301, "/moved".to_owned())).await {
+        let asked = ask(r#type, metadata.clone(), arguments).await;
+        if site.lines().iter().any(|line| line.starts_with("POST ")) {
+            sent += 1;
+            let what = "answered with a redirect, and what was sent is not sent on; set `base_url` to the new address.";
+            assert_eq!(asked, Err(failure(&format!("{subject} {what}"))), "{metadata}");
+        }
+        assert!(asked.is_err(), "{metadata}");
+    }
+    assert_eq!(sent, 4);
 }
 
 #[tokio::test]

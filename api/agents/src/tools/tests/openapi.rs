@@ -310,6 +310,33 @@ async fn a_call_that_the_api_refuses_is_a_failure_in_its_own_words() {
 }
 
 #[tokio::test]
+async fn a_body_that_a_redirect_would_drop_is_a_failure_and_one_that_it_keeps_is_sent_on() {
+    let moved = "The API answered with a redirect, and what was sent is not sent on; set `base_url` to the new address.";
+    let post = "POST /v2/pets";
+    for (status, target, sent) in [
+        (301, "/v2/animals", vec![post]),
+        (302, "/v2/animals", vec![post]),
+        (303, "/v2/animals", vec![post, "GET /v2/animals"]),
+        (307, "/v2/animals", vec![post, "POST /v2/animals"]),
+        (308, "http://127.0.0.9:1/v2/pets", vec![post]),
+    ] {
+        let site = Site::new(move |seen| match seen.line.as_str() {
+            "GET /docs/openapi" => text(200, THREE_ONE),
+            "POST /v2/pets" => Reply::To(status, target.to_owned()),
+            _ => json(&json!({"done": true})),
+        })
+        .await;
+        let told = call(&opened(&site, json!({})).await, 1, json!({"body": {"name": "Tom"}})).await;
+        let expected = match sent.len() {
+            1 => Err(failure(moved)),
+            _ => Ok("Status 200\n{\"done\":true}".to_owned()),
+        };
+        assert_eq!(told, expected, "{status}");
+        assert_eq!(site.lines()[1..], sent, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_document_that_cannot_be_had_or_read_leaves_a_function_that_says_why() {
     for (reply, told) in [
         (text(404, KEY), "could not be fetched: its server refused the request (status 404)."),

@@ -121,7 +121,7 @@ async fn a_server_that_says_nothing_is_away() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_too_long_for_the_server_is_cut_once_more_and_alone() {
+async fn a_text_that_is_too_long_for_the_server_is_cut_alone() {
     let server = server_but(|request, _| {
         let long = inputs(request).iter().any(|text| text.len() > 3_000);
         long.then(|| ScriptedReply::new(400, "maximum context length exceeded: the secret plan"))
@@ -152,4 +152,103 @@ async fn a_server_that_takes_few_texts_at_once_gets_few() {
     assert_eq!(asked, 3);
     assert_directions(&embedder.embed_passages(texts.clone()).await.unwrap(), &texts);
     assert_eq!(server.requests().len(), asked + 2, "it is remembered");
+}
+
+/// A server that does not take a text longer than this.
+async fn server_up_to(bytes: usize, status: u16) -> Scripted {
+    server_but(move |request, _| {
+        let long = inputs(request).iter().any(|text| text.len() > bytes);
+        long.then(|| ScriptedReply::new(status, "the secret plan"))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_text_is_cut_until_the_server_takes_it_and_the_length_is_remembered() {
+    let server = server_up_to(700, 400).await;
+    let embedder = embedder(&server);
+    let long = vec!["word ".repeat(1_000)];
+    // 1,000 tokens, 500, 250, 125.
+    let taken = vec!["word ".repeat(125)];
+    assert_directions(&embedder.embed_passages(long.clone()).await.unwrap(), &taken);
+    assert_eq!(server.requests().len(), 4);
+    assert_directions(&embedder.embed_passages(long.clone()).await.unwrap(), &taken);
+    assert_directions(&[embedder.embed_question(&long[0]).await.unwrap()], &taken);
+    assert_eq!(server.requests().len(), 6, "it is remembered");
+}
+
+#[tokio::test]
+async fn one_text_that_is_not_taken_shortens_no_other() {
+    let server = server_but(|request, _| {
+        let odd = inputs(request).iter().any(|text| text.starts_with("odd") && text.len() > 700);
+        odd.then(|| ScriptedReply::new(400, "the secret plan"))
+    })
+    .await;
+    let embedder = embedder(&server);
+    let usual = vec!["word ".repeat(500)];
+    assert_directions(&embedder.embed_passages(usual.clone()).await.unwrap(), &usual);
+    let odd = embedder.embed_passages(vec!["odd ".repeat(400)]).await.unwrap();
+    assert_directions(&odd, &["odd ".repeat(100)]);
+    assert_directions(&embedder.embed_passages(usual.clone()).await.unwrap(), &usual);
+}
+
+#[tokio::test]
+async fn a_text_at_which_the_server_fails_is_cut_like_one_that_it_refuses() {
+    let server = server_up_to(700, 500).await;
+    let embedder = embedder(&server);
+    let mut passages = texts(5);
+    passages[2] = "word ".repeat(200);
+    let vectors = embedder.embed_passages(passages.clone()).await.unwrap();
+    passages[2].truncate(100 * 5);
+    assert_directions(&vectors, &passages);
+
+    let all = server_but(|request, _| {
+        (inputs(request)[0] != FIRST_WORD).then(|| ScriptedReply::new(500, "the secret plan"))
+    })
+    .await;
+    let error = super::embedder(&all).embed_passages(vec!["x".to_owned()]).await.unwrap_err();
+    assert!(matches!(error, EmbedError::Refused(_)), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_server_fails_at_for_a_moment_is_neither_cut_then_nor_later() {
+    let server = server_but(|_, before| (before < 3).then(|| ScriptedReply::new(500, "loading"))).await;
+    let embedder = embedder(&server);
+    let long = vec!["word ".repeat(500)];
+    for _ in 0..2 {
+        assert_directions(&embedder.embed_passages(long.clone()).await.unwrap(), &long);
+    }
+    assert_eq!(server.requests().len(), 6, "three that fail, the word, the text, and the text again");
+}
+
+#[tokio::test]
+async fn a_server_that_fails_at_everything_is_away() {
+    let words = away(ScriptedReply::new(500, "the secret plan")).await;
+    assert!(words.contains("answers 500"), "{words}");
+    let server = server_but(|_, _| Some(ScriptedReply::new(500, "oops"))).await;
+    let error = embedder(&server).embed_passages(texts(64)).await.unwrap_err();
+    assert!(matches!(error, EmbedError::Away(_)), "{error}");
+    assert_eq!(server.requests().len(), 6, "nothing is halved");
+}
+
+#[tokio::test]
+async fn passages_that_are_asked_for_again_later_keep_no_others_waiting() {
+    let server = server_but(|request, _| {
+        (inputs(request).len() > 1).then(|| ScriptedReply::new(429, "").with("retry-after", "600"))
+    })
+    .await;
+    let hours = Duration::from_hours(1);
+    let patience = ServerRetryPolicy { longest_wait: hours, passages: hours, ..quick() };
+    let embedder = std::sync::Arc::new(OpenAiEmbedder::build(config(&server), 2, patience).unwrap());
+    let pausing = tokio::spawn({
+        let embedder = std::sync::Arc::clone(&embedder);
+        async move { embedder.embed_passages(texts(64 * PASSAGES_AT_ONCE)).await }
+    });
+    while server.requests().len() < PASSAGES_AT_ONCE {
+        tokio::task::yield_now().await;
+    }
+    let other = embedder.embed_passages(texts(1));
+    let other = tokio::time::timeout(Duration::from_mins(1), other).await;
+    assert_directions(&other.expect("it waits for no pause").unwrap(), &texts(1));
+    pausing.abort();
 }

@@ -120,7 +120,15 @@ struct SlideReader {
     in_text: bool,
     /// What paragraphs in the body have by themselves.
     bulleted: BulletStyle,
-    numbers: Vec<u32>,
+    /// The numbered lists around this place, by their levels.
+    numbered: Vec<Option<NumberedList>>,
+}
+
+/// A list that counts its paragraphs.
+#[derive(Clone, Copy)]
+struct NumberedList {
+    first: u32,
+    last: u32,
 }
 
 /// What a paragraph says of itself.
@@ -137,7 +145,8 @@ enum BulletStyle {
     Inherited,
     None,
     Sign,
-    Number,
+    /// A number of a list that begins with this one.
+    Number(u32),
 }
 
 /// The shapes of a slide that say something, in its order; `bulleted` is what paragraphs in its body have before them by themselves.
@@ -151,12 +160,14 @@ fn shapes(part: &str, bulleted: BulletStyle) -> Result<Vec<SlideShape>, ParseErr
             XmlToken::Text(_) => {}
             XmlToken::Close(name) => {
                 reader.close(&name);
-                if matches!(name.as_str(), "sp" | "graphicFrame" | "pt") && reader.flow.is_outermost() {
+                let is_shape =
+                    matches!(name.as_str(), "sp" | "pic" | "cxnSp" | "graphicFrame" | "contentPart" | "pt");
+                if is_shape && reader.flow.is_outermost() {
                     let (place, blocks) = (reader.place, reader.flow.take());
                     if place != ShapePlace::Margin && !blocks.is_empty() {
                         shapes.push(SlideShape { place, blocks });
                     }
-                    reader.numbers.clear();
+                    reader.numbered.clear();
                     reader.place = ShapePlace::default();
                 }
             }
@@ -187,7 +198,10 @@ impl SlideReader {
                     match element.name() {
                         "buNone" => bullet = BulletStyle::None,
                         "buChar" | "buBlip" => bullet = BulletStyle::Sign,
-                        "buAutoNum" => bullet = BulletStyle::Number,
+                        "buAutoNum" => {
+                            let first = element.attribute("startAt").and_then(|first| first.parse().ok());
+                            bullet = BulletStyle::Number(first.unwrap_or(1));
+                        }
                         _ => {}
                     }
                     ElementVisit::Into
@@ -234,20 +248,29 @@ impl SlideReader {
             bullet => bullet,
         };
         let marker = match bullet {
+            BulletStyle::Number(first) if says_something => Some(format!("{}.", self.count(level, first))),
             BulletStyle::Sign => Some("-".to_owned()),
-            BulletStyle::Number if says_something => {
-                self.numbers.resize(level + 1, 0);
-                let number = self.numbers.last_mut().map(|number| {
-                    *number += 1;
-                    *number
-                });
-                number.map(|number| format!("{number}."))
-            }
-            BulletStyle::Inherited | BulletStyle::None | BulletStyle::Number => None,
+            BulletStyle::Inherited | BulletStyle::None | BulletStyle::Number(_) => None,
         };
+        if says_something && !matches!(bullet, BulletStyle::Number(_)) {
+            // What comes after it on its level is another list.
+            self.numbered.truncate(level);
+        }
         self.flow.close_paragraph(|text| match marker {
             Some(marker) => TextBlock::Item { depth: level, marker, text },
             None => TextBlock::Paragraph(text),
         });
+    }
+
+    /// The number of a paragraph. Paragraphs that name another first number are of another list.
+    fn count(&mut self, level: usize, first: u32) -> u32 {
+        self.numbered.resize(level + 1, None);
+        let Some(place) = self.numbered.last_mut() else { return first };
+        let last = match place {
+            Some(list) if list.first == first => list.last.saturating_add(1),
+            _ => first,
+        };
+        *place = Some(NumberedList { first, last });
+        last
     }
 }

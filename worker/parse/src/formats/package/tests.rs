@@ -196,6 +196,22 @@ fn footnotes_and_text_boxes_of_a_word_document_follow_their_paragraph() {
 }
 
 #[test]
+fn a_word_document_whose_footnotes_are_broken_is_read_without_them() {
+    let reference = r#"<w:p><w:r><w:t>Why</w:t><w:footnoteReference w:id="7"/><w:t>?</w:t></w:r></w:p><w:p><w:r><w:t>So.</w:t></w:r></w:p>"#;
+    let half = r#"<w:footnote w:id="7"><w:p><w:r><w:t>Half of a"#;
+    let crossed = r#"<w:footnote w:id="7"><w:tbl><w:tr></w:footnote></w:footnotes>"#;
+    for broken in [half, crossed, "<"] {
+        let mut files = word(reference);
+        files.iter_mut().find(|file| file.0 == "word/footnotes.xml").unwrap().1 =
+            format!("<w:footnotes {WORD}>{broken}");
+        let read = read(zip(files)).unwrap();
+        assert_eq!(read.text, "Why?\n\nSo.", "{broken}");
+        let warnings: Vec<_> = read.warnings.iter().map(|w| (w.code.as_str(), w.count)).collect();
+        assert_eq!(warnings, [("unreadable_notes", 1)], "{broken}");
+    }
+}
+
+#[test]
 fn tables_of_a_word_document_are_tables_with_their_merged_and_nested_cells() {
     let cell = |properties: &str, text: &str| {
         format!("<w:tc><w:tcPr>{properties}</w:tcPr>{}</w:tc>", paragraph("", text))
@@ -285,6 +301,52 @@ fn slides_are_pages_in_the_order_of_the_show_with_title_first_and_notes_last() {
     assert_eq!(read.pages, [(1, "## The plan".to_owned()), (2, "## Last".to_owned())]);
 }
 
+/// A presentation of one slide.
+fn text_of_slide(shapes: &[String]) -> String {
+    let main = "application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml";
+    let list = r#"<p:sldIdLst><p:sldId id="256" r:id="rId1"/></p:sldIdLst>"#;
+    let files = [
+        ("[Content_Types].xml", types("/ppt/presentation.xml", main)),
+        ("ppt/presentation.xml", format!("<p:presentation {DRAWING}>{list}</p:presentation>")),
+        ("ppt/_rels/presentation.xml.rels", relations(&[("rId1", "slide", "slides/slide1.xml")])),
+        ("ppt/slides/slide1.xml", slide(&shapes.concat())),
+    ];
+    read(zip(files)).unwrap().text
+}
+
+#[test]
+fn numbers_on_slides_begin_where_they_say_and_anew_behind_what_has_none() {
+    let numbered = |level: u8, start: &str, text: &str| {
+        format!(r#"<a:pPr lvl="{level}"><a:buAutoNum type="arabicPeriod"{start}/></a:pPr>{}"#, run(text))
+    };
+    let third = r#" startAt="3""#;
+    let paragraphs = [
+        numbered(0, "", "a"),
+        numbered(1, third, "deep"),
+        numbered(0, "", "b"),
+        run("Between"),
+        numbered(0, third, "c"),
+        numbered(0, third, "d"),
+        run("Behind"),
+        numbered(0, "", "e"),
+        numbered(0, r#" startAt="4294967295""#, "f"),
+        numbered(0, r#" startAt="4294967295""#, "g"),
+    ];
+    let text = text_of_slide(&[shape("", &paragraphs.each_ref().map(String::as_str))]);
+    let (lists, last) = text.split_once("\n\nBehind\n\n").unwrap();
+    assert_eq!(lists, "1. a\n    3. deep\n2. b\n\nBetween\n\n3. c\n4. d");
+    assert_eq!(last, "1. e\n- 4294967295. f\n- 4294967295. g");
+}
+
+#[test]
+fn a_text_box_behind_a_picture_in_a_placeholder_has_no_bullets() {
+    let picture = r#"<p:pic><p:nvPicPr><p:nvPr><p:ph idx="1"/></p:nvPr></p:nvPicPr></p:pic>"#;
+    let shapes = [picture.to_owned(), shape("", &[&run("Free"), &run("Text")])];
+    assert_eq!(text_of_slide(&shapes), "Free\n\nText");
+    let shapes = [picture.to_owned(), shape(r#"<p:ph idx="2"/>"#, &[&run("Point")])];
+    assert_eq!(text_of_slide(&shapes), "- Point");
+}
+
 fn open_document(kind: &str, content: &str, manifest: &str) -> Vec<u8> {
     zip([
         ("mimetype", format!("application/vnd.oasis.opendocument.{kind}")),
@@ -309,6 +371,58 @@ fn an_open_document_keeps_headings_lists_tables_and_notes_and_leaves_out_deleted
     let (before, table) = read.text.split_once("\n\n|").unwrap();
     assert_eq!(before, "## Part\n\nOne two three four[^1].\n\n[^1]: Why.\n\n- a\n    1. b\n    2. c\n\nd");
     assert!(table.contains(" x |") && table.len() < 3_000);
+}
+
+#[test]
+fn what_stands_around_a_shape_of_an_open_document_is_kept_and_what_the_shape_says_follows_it() {
+    let content = r#"<text:p>I went<draw:line> <text:p/> </draw:line> and <draw:custom-shape>
+            <text:list><text:list-item><text:p>Stop</text:p></text:list-item></text:list>
+        </draw:custom-shape>they <draw:frame><draw:image><text:p/></draw:image></draw:frame>said<draw:measure><text:p><text:measure text:kind="value">5</text:measure> cm</text:p></draw:measure> no.</text:p>
+        <text:list><text:list-item><text:p>Item<draw:rect><text:p>Box</text:p></draw:rect></text:p></text:list-item></text:list>
+        <draw:g><draw:ellipse><text:p>Round</text:p></draw:ellipse></draw:g><text:p>After</text:p>"#;
+    assert_eq!(
+        read(open_document("text", content, "<m/>")).unwrap().text,
+        "I went and they said no.\n\n- Stop\n\n5 cm\n\n- Item\n\nBox\n\nRound\n\nAfter"
+    );
+}
+
+#[test]
+fn lists_of_an_open_document_go_on_and_begin_where_they_say() {
+    let styles = r#"<text:list-style style:name="L1"><text:list-level-style-number text:level="1" style:num-format="1"/><text:list-level-style-number text:level="2" style:num-format="1" text:start-value="5"/></text:list-style>"#;
+    let list = |attributes: &str, items: &[String]| {
+        format!(r#"<text:list text:style-name="L1" {attributes}>{}</text:list>"#, items.concat())
+    };
+    let item = |text: &str| format!("<text:list-item><text:p>{text}</text:p></text:list-item>");
+    let sublist = |attributes: &str, text: &str| {
+        format!("<text:list-item><text:list {attributes}>{}</text:list></text:list-item>", item(text))
+    };
+    let goes_on = r#"text:continue-numbering="true""#;
+    let ninth = r#"<text:list-item text:start-value="9"><text:p>h</text:p></text:list-item>"#.to_owned();
+    let header = "<text:list-header><text:p>Head</text:p></text:list-header>".to_owned();
+    let content = [
+        styles.to_owned(),
+        list(r#"xml:id="one""#, &[item("a"), item("b")]),
+        "<text:p>Between</text:p>".to_owned(),
+        list(goes_on, &[item("c"), sublist("", "deep"), item("d")]),
+        "<text:p>Between</text:p>".to_owned(),
+        list(goes_on, &[sublist(goes_on, "deeper"), item("e")]),
+        "<text:p>Between</text:p>".to_owned(),
+        list("", &[sublist("", "under the first"), item("f")]),
+        "<text:p>Between</text:p>".to_owned(),
+        list(r#"text:continue-list="one""#, &[header, item(""), item("g"), ninth, item("i")]),
+    ];
+    let text = read(open_document("text", &content.concat(), "<m/>")).unwrap().text;
+    let lists: Vec<_> = text.split("\n\nBetween\n\n").collect();
+    assert_eq!(
+        lists,
+        [
+            "1. a\n2. b",
+            "3. c\n    5. deep\n4. d",
+            "6. deeper\n5. e",
+            "5. under the first\n2. f",
+            "Head\n\n4. g\n9. h\n10. i"
+        ]
+    );
 }
 
 #[test]

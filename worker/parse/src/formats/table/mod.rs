@@ -49,7 +49,7 @@ pub(crate) fn parse(
 fn read(text: &str, options: &ParseOptions, output: &mut ParserOutput<'_>) -> Result<(), ParseAbort> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
-        return Err(ParseError::Empty.into());
+        return Ok(());
     }
     let (said, text) = said_delimiter(text);
     let delimiter = said.or_else(|| tab(text, options));
@@ -61,7 +61,7 @@ fn read(text: &str, options: &ParseOptions, output: &mut ParserOutput<'_>) -> Re
     } else {
         rows(text, detected, &mut writer)?;
     }
-    if writer.finish()? { Ok(()) } else { Err(ParseError::Empty.into()) }
+    writer.finish()
 }
 
 fn rows(text: &str, detected: DetectedDialect, writer: &mut RowWriter<'_, '_>) -> Result<(), ParseAbort> {

@@ -171,10 +171,9 @@ impl<'a, 'o> RowWriter<'a, 'o> {
         self.output.warn(code, message, count)
     }
 
-    /// Hands on what is left. Says whether there was any text at all.
-    pub(crate) fn finish(mut self) -> Result<bool, ParseAbort> {
-        self.flush()?;
-        Ok(self.begun)
+    /// Hands on what is left.
+    pub(crate) fn finish(mut self) -> Result<(), ParseAbort> {
+        self.flush()
     }
 
     fn name(&mut self, column: usize, name: &str) {

@@ -388,7 +388,7 @@ impl WorkbookReader<'_, '_> {
             let message = "Some cells hold a value of an unknown kind, or stand in no column of a sheet, and were left out.";
             self.writer.warn("unreadable_cells", message, self.unreadable)?;
         }
-        if self.writer.finish()? { Ok(()) } else { Err(ParseError::Empty.into()) }
+        self.writer.finish()
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     archive::PackageArchive,
     block::TextBlock,
     flow::FlowBuilder,
-    opc,
+    opc::{self, PartRelationship},
     writer::BlockWriter,
     xml::{ElementVisit, PartElement, PartXmlReader, XmlToken},
 };
@@ -42,15 +42,39 @@ pub(super) fn parse(
         numbering: numbering.and_then(|part| ListNumbering::read(&part).ok()).unwrap_or_default(),
         ..WordReader::default()
     };
+    let mut unreadable = 0;
     for kind in ["footnotes", "endnotes"] {
-        if let Some(part) = opc::related(archive, &relations, kind)? {
-            reader.read(&part, &mut |_| Ok(()))?;
+        match notes(archive, &relations, kind, &reader) {
+            Ok(notes) => reader.notes.extend(notes),
+            Err(_) => unreadable += 1,
         }
     }
     let document = archive.text(main)?.ok_or(ParseError::Damaged)?;
     let mut writer = BlockWriter::new(output);
     reader.read(&document, &mut |blocks| writer.blocks(&blocks))?;
-    writer.finish()
+    writer.finish()?;
+    if unreadable > 0 {
+        let message = "The footnotes or endnotes could not be read and were left out.";
+        output.warn("unreadable_notes", message, unreadable)?;
+    }
+    Ok(())
+}
+
+/// The notes of a kind. They are read by themselves, in the styles of the document: what is wrong with them is not worth it.
+fn notes(
+    archive: &mut PackageArchive,
+    relations: &[PartRelationship],
+    kind: &str,
+    document: &WordReader,
+) -> Result<NoteTexts, ParseAbort> {
+    let Some(part) = opc::related(archive, relations, kind)? else { return Ok(NoteTexts::new()) };
+    let mut reader = WordReader {
+        styles: document.styles.clone(),
+        numbering: document.numbering.clone(),
+        ..WordReader::default()
+    };
+    reader.read(&part, &mut |_| Ok(()))?;
+    Ok(reader.notes)
 }
 
 /// What is read of a document so far.

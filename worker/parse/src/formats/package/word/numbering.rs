@@ -14,7 +14,7 @@ const LEVELS: usize = 9;
 const MAX_LETTERS: u32 = 780;
 
 /// The lists by their numbers, and how far each has counted.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct ListNumbering {
     /// How lists are numbered, by id.
     schemes: BTreeMap<String, NumberingScheme>,
@@ -25,14 +25,14 @@ pub(super) struct ListNumbering {
     counted: BTreeMap<String, [Option<u32>; LEVELS]>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct NumberingScheme {
     levels: BTreeMap<usize, ListLevel>,
     /// The list style that says how, if not the scheme itself.
     style: Option<String>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct ListLevel {
     format: String,
     start: Option<u32>,
@@ -42,7 +42,7 @@ struct ListLevel {
     only_digits: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct NumberedList {
     scheme: String,
     /// Levels that begin anew with the list's first paragraph, and with which number.

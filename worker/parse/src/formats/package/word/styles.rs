@@ -13,14 +13,14 @@ const MAX_BASED: usize = 16;
 const BODY_LEVEL: u8 = 9;
 
 /// The paragraph styles by their ids.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct ParagraphStyles {
     styles: BTreeMap<String, ParagraphStyle>,
     default: Option<String>,
 }
 
 /// What a style says itself.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct ParagraphStyle {
     name: String,
     based_on: Option<String>,

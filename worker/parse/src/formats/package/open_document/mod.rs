@@ -1,7 +1,8 @@
 //! Text documents and presentations in the open document format: ODT and ODP.
 
-use std::collections::BTreeSet;
+mod numbering;
 
+use self::numbering::{ListNumbering, OpenList};
 use super::{
     archive::PackageArchive,
     block::{TextBlock, on_one_line},
@@ -21,6 +22,22 @@ const CONTENT: &str = "content.xml";
 const MAX_BLANKS: usize = 100;
 /// The level of slides' titles: above them is the presentation.
 const TITLE_LEVEL: u8 = 2;
+/// Shapes have paragraphs of their own, and may stand within one.
+const SHAPES: [&str; 13] = [
+    "caption",
+    "circle",
+    "connector",
+    "custom-shape",
+    "ellipse",
+    "image",
+    "line",
+    "measure",
+    "path",
+    "polygon",
+    "polyline",
+    "rect",
+    "regular-polygon",
+];
 
 /// Reads the document or presentation.
 pub(super) fn parse(archive: &mut PackageArchive, output: &mut ParserOutput<'_>) -> Result<(), ParseAbort> {
@@ -33,9 +50,11 @@ pub(super) fn parse(archive: &mut PackageArchive, output: &mut ParserOutput<'_>)
         Some(meta) => title_of(&meta, "title").unwrap_or_default(),
         None => None,
     };
-    let mut numbered = numbered_lists(&content)?;
+    let mut numbering = ListNumbering::default();
+    numbering.read(&content)?;
     if let Some(styles) = archive.text("styles.xml")? {
-        numbered.extend(numbered_lists(&styles).unwrap_or_default());
+        // Numbers are not worth the document.
+        numbering.read(&styles).unwrap_or_default();
     }
     let mut slides = 0_u32;
     PartXmlReader::new(&content).visit(|element| {
@@ -50,7 +69,7 @@ pub(super) fn parse(archive: &mut PackageArchive, output: &mut ParserOutput<'_>)
         ..SourceMetadata::default()
     })?;
     let mut writer = BlockWriter::new(output);
-    let mut reader = OpenDocumentReader { numbered, ..OpenDocumentReader::default() };
+    let mut reader = OpenDocumentReader { numbering, ..OpenDocumentReader::default() };
     reader.read(&content, &mut writer)?;
     writer.finish()
 }
@@ -70,35 +89,17 @@ fn is_encrypted(archive: &mut PackageArchive) -> Result<bool, ParseError> {
     Ok(read.is_ok() && encrypted)
 }
 
-/// The levels, from 1, of the list styles on which items are numbered.
-fn numbered_lists(part: &str) -> Result<BTreeSet<(String, usize)>, ParseError> {
-    let (mut style, mut numbered) = (None, BTreeSet::new());
-    PartXmlReader::new(part).visit(|element| {
-        match element.name() {
-            "list-style" => style = element.attribute("name"),
-            "list-level-style-number" => {
-                let shown = element.attribute("num-format").is_some_and(|format| !format.is_empty());
-                let level = element.attribute("level").and_then(|level| level.parse().ok());
-                if let (true, Some(style), Some(level)) = (shown, &style, level) {
-                    numbered.insert((style.clone(), level));
-                }
-            }
-            _ => {}
-        }
-        ElementVisit::Into
-    })?;
-    Ok(numbered)
-}
-
 /// What is read of a document so far.
 #[derive(Default)]
 struct OpenDocumentReader {
-    numbered: BTreeSet<(String, usize)>,
+    numbering: ListNumbering,
     flow: FlowBuilder,
     /// The lists around this place.
     lists: Vec<OpenList>,
-    /// How many lists are outside of each cell, text box and note around this place.
+    /// How many lists are outside of each cell, text box, shape and note around this place.
     outside: Vec<usize>,
+    /// Whether each element around this place that is called like a shape is one.
+    shapes: Vec<bool>,
     /// What is known of the cells around this place.
     cells: Vec<(usize, usize)>,
     /// Levels of the headings, and none for paragraphs, around this place.
@@ -110,14 +111,6 @@ struct OpenDocumentReader {
     slides: u32,
     notes: usize,
     title: Option<String>,
-}
-
-#[derive(Default)]
-struct OpenList {
-    style: Option<String>,
-    count: u32,
-    /// Whether the item has said something, so that what comes is not marked again.
-    marked: bool,
 }
 
 impl OpenDocumentReader {
@@ -188,16 +181,10 @@ impl OpenDocumentReader {
             "s" => self.flow.text(&" ".repeat(number("c").min(MAX_BLANKS))),
             "tab" => self.flow.text(" "),
             "line-break" => self.flow.text("\n"),
-            "list" => {
-                let style = element.attribute("style-name");
-                let style = style.or_else(|| self.lists.last().and_then(|list| list.style.clone()));
-                self.lists.push(OpenList { style, ..OpenList::default() });
-            }
+            "list" => self.open_list(element),
             "list-item" | "list-header" => {
-                let counts = element.name() == "list-item";
                 if let Some(list) = self.lists.last_mut() {
-                    list.count += u32::from(counts);
-                    list.marked = !counts;
+                    list.open_item(element);
                 }
             }
             "table" => self.flow.open_table(),
@@ -206,11 +193,16 @@ impl OpenDocumentReader {
                 self.flow.open_cell();
                 self.outside.push(self.lists.len());
             }
-            "text-box" | "notes" | "note" => {
-                self.flow.open_body();
-                self.outside.push(self.lists.len());
-            }
+            "text-box" | "notes" | "note" => self.open_body(),
             "frame" => self.frames.push(element.attribute("class").as_deref() == Some("title")),
+            name if SHAPES.contains(&name) => {
+                // A field in a shape that measures is called like it.
+                let is_shape = name != "measure" || element.attribute("kind").is_none();
+                self.shapes.push(is_shape);
+                if is_shape {
+                    self.open_body();
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -220,7 +212,9 @@ impl OpenDocumentReader {
         match name {
             "h" | "p" => self.close_paragraph(),
             "list" => {
-                self.lists.pop();
+                if let Some(list) = self.lists.pop() {
+                    self.numbering.close(list);
+                }
             }
             "table-cell" | "covered-table-cell" => {
                 self.outside.pop();
@@ -237,6 +231,7 @@ impl OpenDocumentReader {
                 } else {
                     self.flow.close_box();
                 }
+                self.after_blank = false;
             }
             "notes" => {
                 self.outside.pop();
@@ -255,8 +250,35 @@ impl OpenDocumentReader {
             "frame" => {
                 self.frames.pop();
             }
+            name if SHAPES.contains(&name) && self.shapes.pop() == Some(true) => {
+                self.outside.pop();
+                self.flow.close_box();
+                self.after_blank = false;
+            }
             _ => {}
         }
+    }
+
+    fn open_body(&mut self) {
+        self.flow.open_body();
+        self.outside.push(self.lists.len());
+    }
+
+    /// How many lists are around this place in its body.
+    fn depth(&self) -> usize {
+        self.lists.len().saturating_sub(self.outside.last().copied().unwrap_or(0))
+    }
+
+    fn open_list(&mut self, element: &PartElement<'_>) {
+        let level = self.depth() + 1;
+        // An item that has nothing but a list is counted where no other one came before it.
+        if level > 1
+            && let Some(outer) = self.lists.last_mut().filter(|outer| outer.begins())
+        {
+            self.numbering.count(outer);
+        }
+        let list = self.numbering.open(element, self.lists.last(), level);
+        self.lists.push(list);
     }
 
     fn open_paragraph(&mut self, heading: Option<u8>) {
@@ -269,18 +291,16 @@ impl OpenDocumentReader {
         self.after_blank = false;
         let heading = self.paragraphs.pop().flatten();
         let says_something = self.flow.has_text();
-        let outside = self.outside.last().copied().unwrap_or(0);
-        let depth = self.lists.len().saturating_sub(outside);
-        let list = if depth > 0 { self.lists.last_mut() } else { None };
-        let marker = match list {
-            Some(list) if !list.marked && says_something => {
-                list.marked = true;
-                let is_numbered =
-                    list.style.clone().is_some_and(|style| self.numbered.contains(&(style, depth)));
-                Some(if is_numbered { format!("{}.", list.count) } else { "-".to_owned() })
+        let depth = self.depth();
+        let mut marker = None;
+        if depth > 0
+            && let Some(list) = self.lists.last_mut()
+        {
+            self.numbering.count(list);
+            if says_something {
+                marker = self.numbering.marker(list);
             }
-            _ => None,
-        };
+        }
         self.flow.close_paragraph(|text| match (heading, marker) {
             (Some(level), _) => TextBlock::Heading { level, text },
             (None, Some(marker)) => TextBlock::Item { depth: depth.saturating_sub(1), marker, text },
