@@ -1,6 +1,11 @@
 //! `lectern jobs`: the jobs of all users, for the operator. Beside the running service, or without it.
 
-use std::{collections::BTreeSet, fmt::Write as _, io::Write as _, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt::{Display, Write as _},
+    io::Write as _,
+    time::Duration,
+};
 
 use clap::{Args, Subcommand};
 use lectern_api::{
@@ -8,7 +13,10 @@ use lectern_api::{
     jobs::{JobError, JobFilter, JobList, JobOperator, JobService, JobSnapshot},
 };
 use lectern_db::operator_jobs::JobAction;
-use lectern_runtime::{ProcessRole, Runtime, process::FatalError};
+use lectern_runtime::{
+    ProcessRole, Runtime,
+    process::{self, FatalError},
+};
 use lectern_shared::{
     clock::Timestamp,
     config::Settings,
@@ -216,6 +224,11 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
+/// `1 job`, `2 jobs`.
+pub(crate) fn counted<N: Copy + Display + From<u8> + PartialEq>(count: N, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == N::from(1) { one } else { many })
+}
+
 /// Writes the command's own output, which log lines never mix with.
 pub(crate) fn say(text: &str) -> Result<(), FatalError> {
     let mut out = std::io::stdout().lock();
@@ -254,7 +267,7 @@ async fn change_named(jobs: &JobService, action: JobAction, ids: Vec<JobId>) -> 
             (Ok(false), JobAction::Discard) => "ended already",
             (Err(error @ (JobError::UnknownJob(_) | JobError::Running(_))), _) => {
                 failed += 1;
-                tracing::error!("{error}");
+                process::tell(&error);
                 continue;
             }
             (Err(error @ (JobError::UnknownUser(_) | JobError::Db(_))), _) => return Err(error.into()),

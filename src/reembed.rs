@@ -11,7 +11,7 @@ use lectern_shared::{
 };
 use lectern_worker::ParsingTools;
 
-use crate::jobs::say;
+use crate::jobs::{counted, say};
 
 /// How often it is looked how far the work is.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -62,7 +62,8 @@ async fn wait(runtime: &Runtime, space: &EmbeddingSpace, shutdown: &Shutdown) ->
         }
         if depth.due + depth.waiting + depth.running == 0 {
             return Err(format!(
-                "{left} documents could not be embedded: GET /api/v1/documents says why; the others are done ({done})"
+                "{} could not be embedded: GET /api/v1/documents says why; the others are done ({done})",
+                counted(left, "document", "documents")
             )
             .into());
         }

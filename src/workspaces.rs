@@ -12,7 +12,7 @@ use lectern_shared::{
     model::workspace::{Role, Workspace, WorkspaceQuotas},
 };
 
-use crate::jobs::{plain, say};
+use crate::jobs::{counted, plain, say};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
@@ -136,10 +136,10 @@ fn description(report: &WorkspaceReport) -> Result<String, std::fmt::Error> {
     writeln!(out, "created  {}", workspace.created_at)?;
     writeln!(
         out,
-        "used     {} documents, {}; this month {} tokens, cost {:.2}",
-        used.documents,
+        "used     {}, {}; this month {}, cost {:.2}",
+        counted(used.documents, "document", "documents"),
         ByteSize(used.bytes),
-        used.tokens_this_month,
+        counted(used.tokens_this_month, "token", "tokens"),
         used.cost_this_month
     )?;
     writeln!(out, "quotas   {}", limits(report.quotas()))?;
@@ -153,9 +153,9 @@ fn description(report: &WorkspaceReport) -> Result<String, std::fmt::Error> {
 fn limits(quotas: WorkspaceQuotas) -> String {
     let WorkspaceQuotas { documents, bytes, tokens_per_month, cost_per_month } = quotas;
     let parts = [
-        documents.map(|documents| format!("{documents} documents")),
+        documents.map(|documents| counted(documents, "document", "documents")),
         bytes.map(|bytes| ByteSize(bytes).to_string()),
-        tokens_per_month.map(|tokens| format!("{tokens} tokens a month")),
+        tokens_per_month.map(|tokens| counted(tokens, "token a month", "tokens a month")),
         cost_per_month.map(|cost| format!("cost {cost:.2} a month")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -219,5 +219,7 @@ mod tests {
         assert_eq!(limits(WorkspaceQuotas::default()), "none");
         let quotas = WorkspaceQuotas { documents: Some(5), cost_per_month: Some(1.0), ..Default::default() };
         assert_eq!(limits(quotas), "5 documents, cost 1.00 a month");
+        let least = WorkspaceQuotas { documents: Some(1), tokens_per_month: Some(1), ..Default::default() };
+        assert_eq!(limits(least), "1 document, 1 token a month");
     }
 }

@@ -192,7 +192,7 @@ async fn an_index_that_is_gone_is_filled_again_by_the_next_start(mode: Mode) {
     assert!(meddle(mode, &setup, "DELETE FROM index_segments").await > 0);
 
     let words = lectern(&setup, &["doctor", "--repair"]).well().out;
-    assert!(words.contains("1 documents were queued"), "{words}");
+    assert!(words.contains("1 document was queued"), "{words}");
     if mode == Mode::Embedded {
         assert!(words.contains("does not run: start it"), "{words}");
     }

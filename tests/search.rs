@@ -280,4 +280,10 @@ async fn without_a_model_what_needs_one_is_refused_and_all_else_is_found_by_word
     assert_eq!(refusal["error"]["code"], "no_embedding_model");
     let message = refusal["error"]["message"].as_str().expect("a sentence");
     assert!(message.contains("`mode`") && message.contains("lexical"), "it says what to do: {message}");
+    let is_it = |line: &Value| {
+        let route = line["fields"]["route"].as_str().unwrap_or_default();
+        line["fields"]["status"] == 503 && route.ends_with("/search")
+    };
+    let line = service.logged("the refused search", is_it).await;
+    assert_eq!(line["level"], "INFO", "nothing has failed: {line:#}");
 }

@@ -5,12 +5,19 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use lectern_agents::AgentError;
 
 use crate::error::{ApiError, ApiErrorKind};
 
 /// The status code of an error's answer.
 pub(crate) fn status_of(error: &ApiError) -> StatusCode {
     StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// Whether an error says that something is not set up here. Its status counts it to the failures, but nothing has failed that the
+/// operator should look at.
+pub(crate) fn is_not_set_up(error: &ApiError) -> bool {
+    error.code == AgentError::NoEmbedder.code()
 }
 
 impl IntoResponse for ApiError {

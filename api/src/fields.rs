@@ -242,9 +242,14 @@ impl<'a> JsonFields<'a> {
 
     /// A whole number of at least 1, as a number or as digits in a string.
     pub(crate) fn count(&mut self, name: &str) -> Option<u32> {
-        let number = as_count(self.get(name)?);
+        self.count_up_to(name, u32::MAX)
+    }
+
+    /// A whole number of at least 1 and at most so much, as a number or as digits in a string.
+    pub(crate) fn count_up_to(&mut self, name: &str, most: u32) -> Option<u32> {
+        let number = as_count(self.get(name)?).filter(|number| *number <= most);
         if number.is_none() {
-            self.refuse(name, "must be a whole number of at least 1");
+            self.refuse(name, format_args!("must be a whole number from 1 to {most}"));
         }
         number
     }

@@ -19,7 +19,7 @@ use tracing::{Instrument, Span};
 use crate::{
     dashboard,
     error::{ApiError, ApiErrorKind},
-    error_response::status_of,
+    error_response::{is_not_set_up, status_of},
     leftover::DrainableBody,
     mcp, openai,
     request_id::{self, RequestId},
@@ -48,7 +48,9 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
             ApiError::internal().into_response()
         });
         leftover.drain();
+        let mut is_expected = false;
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            is_expected = is_not_set_up(&error);
             let allow = response.headers_mut().remove(header::ALLOW);
             response = face.error_response(&error, id.as_str());
             if let Some(allow) = allow {
@@ -62,12 +64,11 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
         drop(in_flight);
         runtime.metrics.request(known(&method), route, status, took);
         telemetry::note(&Span::current(), "http.response.status_code", i64::from(status));
-        if status >= 500 {
+        if status >= 500 && !is_expected {
             telemetry::note_failure(&Span::current());
-        }
-        match status {
-            500.. => tracing::error!(%method, route, status, milliseconds, "request"),
-            _ => tracing::info!(%method, route, status, milliseconds, "request"),
+            tracing::error!(%method, route, status, milliseconds, "request");
+        } else {
+            tracing::info!(%method, route, status, milliseconds, "request");
         }
         if let Ok(value) = HeaderValue::from_str(id.as_str()) {
             response.headers_mut().insert(request_id::HEADER, value);

@@ -8,7 +8,7 @@ use lectern_runtime::process::FatalError;
 use lectern_shared::config::Settings;
 
 use super::BackupManifest;
-use crate::jobs::say;
+use crate::jobs::{counted, say};
 
 /// What is backed up, and where to.
 #[derive(Args)]
@@ -38,10 +38,10 @@ pub(crate) async fn make(settings: &Settings, args: &BackupArgs) -> Result<(), F
     let manifest = super::make(settings, &args.folder, !args.without_key).await?;
     let BackupManifest { database, blobs, .. } = &manifest;
     say(&format!(
-        "the backup is made: {}, with a database of {} and {} files of {}",
+        "the backup is made: {}, with a database of {} and {} of {}",
         args.folder.display(),
         ByteSize(database.bytes),
-        blobs.count,
+        counted(blobs.count, "file", "files"),
         ByteSize(blobs.bytes)
     ))?;
     besides(&manifest)?;
@@ -67,8 +67,8 @@ pub(crate) async fn restore(settings: &Settings, args: &RestoreArgs) -> Result<(
     };
     let BackupManifest { program, created_at, blobs, .. } = &manifest;
     let end = if args.verify { "whole" } else { "restored" };
-    let files = blobs.count;
-    say(&format!("the backup is {end}: of {created_at}, by Lectern {program}, with {files} files"))?;
+    let files = counted(blobs.count, "file", "files");
+    say(&format!("the backup is {end}: of {created_at}, by Lectern {program}, with {files}"))?;
     besides(&manifest)?;
     if args.verify {
         return Ok(());

@@ -14,6 +14,7 @@ use super::{
     DoctorContext, DoctorError, DoctorFinding, DoctorReport, FindingTally, InstallationPart, Severity,
     documents,
 };
+use crate::jobs::counted;
 
 /// Files that are asked after at once.
 const AT_ONCE: usize = 16;
@@ -88,7 +89,8 @@ pub(super) async fn look(
     let files = missing(look, store, report).await?;
     orphans(look, store, report).await?;
     if report.findings.len() == before && store.is_ours {
-        report.ok(InstallationPart::Blobs, format!("{files} files in {}", look.settings.blobs));
+        let files = counted(files, "file", "files");
+        report.ok(InstallationPart::Blobs, format!("{files} in {}", look.settings.blobs));
     }
     Ok(())
 }
@@ -162,7 +164,11 @@ async fn orphans(
     };
     store.blobs.list(visit).await?;
     if !found.is_empty() {
-        let what = format!("{} files belong to no document and only take room", found.count);
+        let what = if found.count == 1 {
+            "1 file belongs to no document and only takes room".to_owned()
+        } else {
+            format!("{} files belong to no document and only take room", found.count)
+        };
         let finding =
             DoctorFinding::new(InstallationPart::Blobs, Severity::Warning, "orphans", what).of(&found);
         report.add(if store.is_ours {

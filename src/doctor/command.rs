@@ -8,7 +8,7 @@ use lectern_sandbox::{Sandbox, SandboxConfig, SandboxError};
 use lectern_shared::config::Settings;
 use serde_json::json;
 
-use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity};
+use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity, documents};
 
 /// How to look.
 #[derive(Args)]
@@ -92,7 +92,7 @@ fn in_words(mended: Option<&DoctorReport>, report: &DoctorReport) -> Result<Stri
             Some(false) => "the service does not run: start it, and it does the work",
             None => "a worker does the work: start one if none runs",
         };
-        writeln!(text, "{} documents were queued; {next}\n", mended.queued)?;
+        writeln!(text, "{} queued; {next}\n", documents(mended.queued, ("was", "were")))?;
     }
     for finding in &report.findings {
         let severity = match finding.severity {

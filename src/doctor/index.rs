@@ -66,7 +66,7 @@ pub(super) async fn look(
     let damaged = tell(look, &found, report);
     leftovers::look(look, report).await?;
     if !damaged && serves {
-        report.ok(InstallationPart::Index, format!("{} documents are searchable", found.looked_at));
+        report.ok(InstallationPart::Index, documents(found.looked_at, ("is searchable", "are searchable")));
     }
     Ok(())
 }

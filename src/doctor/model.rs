@@ -6,6 +6,7 @@ use lectern_embed::{self as embed, Embedder};
 use lectern_shared::config::{EmbedderKind, EmbeddingSettings, RerankSettings, RerankerKind, Settings};
 
 use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity};
+use crate::jobs::counted;
 
 pub(super) async fn look(
     settings: &Settings,
@@ -102,14 +103,14 @@ async fn documents(db: &Db, embedder: &dyn Embedder, report: &mut DoctorReport) 
     let without = checkup::without_vectors(db).await?;
     let other = outside - without;
     if without > 0 {
-        let what = format!("{without} documents have no vectors yet");
+        let what = format!("{} no vectors yet", counted(without, "document has", "documents have"));
         let finding = DoctorFinding::new(InstallationPart::Model, Severity::Warning, "without_vectors", what);
         report.add(
             finding.todo("nothing: the service embeds them by itself; `lectern reembed` does it at once"),
         );
     }
     if other > 0 {
-        let what = format!("{other} documents are embedded by another model");
+        let what = format!("{} embedded by another model", counted(other, "document is", "documents are"));
         let finding = DoctorFinding::new(InstallationPart::Model, Severity::Warning, "other_model", what);
         report.add(finding.todo("run `lectern reembed`, so that they are compared by this one"));
     }

@@ -13,6 +13,7 @@ use super::{
     DoctorContext, DoctorError, DoctorFinding, DoctorReport, FindingTally, InstallationPart, Severity,
     documents,
 };
+use crate::jobs::counted;
 
 /// A job that is due for longer is waited for in vain: workers look every few seconds.
 const LATE: Duration = Duration::from_mins(1);
@@ -25,7 +26,8 @@ pub(super) async fn look(look: &DoctorContext<'_>, report: &mut DoctorReport) ->
     stale(look, report).await?;
     unqueued(look, report).await?;
     let depth = db::jobs::depth(look.db, look.now).await?;
-    let summary = format!("{} jobs due, {} waiting, {} running", depth.due, depth.waiting, depth.running);
+    let due = counted(depth.due, "job", "jobs");
+    let summary = format!("{due} due, {} waiting, {} running", depth.waiting, depth.running);
     let waited = depth.oldest_due.map(|due| look.now.since(due)).filter(|waited| *waited > LATE);
     match waited {
         Some(waited) => {
@@ -58,7 +60,7 @@ async fn stale(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Result<()
         db::jobs::expire_leases(&mut tx, before, look.now, &IngestionError::interrupted()).await?;
         tx.commit().await?;
     }
-    let what = format!("{} jobs are held by workers that are gone", found.count);
+    let what = format!("{} held by workers that are gone", counted(found.count, "job is", "jobs are"));
     let finding =
         DoctorFinding::new(InstallationPart::Queue, Severity::Warning, "stale_leases", what).of(&found);
     report.add(
@@ -135,7 +137,7 @@ async fn dead(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Result<(),
             DoctorFinding::new(InstallationPart::Queue, Severity::Warning, "failed_documents", what)
                 .of(&found);
         report.add(finding.todo(
-            "mostly a matter of the documents, whose owners are told why; `lectern jobs` lists them and tries them again",
+            "mostly a matter of the documents, whose owners are told why; `lectern jobs list --state dead` lists them, and `lectern jobs retry --dead` tries them again",
         ));
     }
     Ok(())

@@ -95,6 +95,21 @@ async fn the_shell_sets_a_password_beside_the_running_service() {
     service.client().sign_in("ada@example.com", new).await.read("/users/me").await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_says_why_it_failed_with_the_log_off_too() {
+    let service = Service::start().await;
+    let passwd = ["user", "passwd", "nobody@example.com"];
+    for filter in ["off", "error", "lectern_api=info"] {
+        let refused = lectern(&passwd, PASSWORD, service.data_dir(), &[("LECTERN_LOG", filter)]).await;
+        assert_eq!(refused.status.code(), Some(1), "{filter}: {refused:?}");
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(told.matches("There is no such account.").count(), 1, "{filter}: {told}");
+    }
+    let refusal = service.sibling().env("LECTERN_LOG", "off").start_refused().await;
+    let directory = service.data_dir().to_str().expect("a path of plain text");
+    assert!(refusal.log.contains(directory), "the message names no directory: {}", refusal.log);
+}
+
 /// The key of these services: without one, a command could make one of its own.
 const SECRET: &str = "the secret key of a service that has a shell beside it";
 

@@ -7,7 +7,7 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 
-use super::{Visits, form_addresses, location, service};
+use super::{QUESTION, Visits, agent_with_report, form_addresses, location, service};
 use crate::support::{
     client::{Client, id, send},
     in_both_modes,
@@ -133,6 +133,31 @@ async fn what_is_shown_once_is_made_once_although_its_form_is_sent_again(mode: M
     }
     assert_eq!((&secrets[0], &secrets[2]), (&secrets[1], &secrets[3]));
     assert_ne!(secrets[1], secrets[2]);
+    // The page follows what changes at the address that it stays at, and shows no secret there.
+    let followed = visits.get(&rotate).await;
+    assert_eq!(followed.status(), StatusCode::OK);
+    let html = followed.text().await.expect("a text");
+    assert!(html.contains("id=\"deliveries\" data-live=") && !html.contains(&secrets[3]), "{html}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_with_an_answer_leaves_a_page_that_opens_again() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    let (status, answer) = owner.predict(&agent, QUESTION).await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    for done in ["replay", "again"] {
+        let path = format!("/traces/{}/{done}", id(&answer["trace"]));
+        assert_eq!(visits.submit(&path, &[]).await.status(), StatusCode::OK, "{done}");
+        let opened = visits.get(&path).await;
+        assert_eq!(opened.status(), StatusCode::OK, "{done}");
+        let html = opened.text().await.expect("a text");
+        assert!(html.contains(QUESTION) && !html.contains("Replayed from its record"), "{html}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -278,6 +278,17 @@ async fn where_nothing_was_done_that_is_no_success() {
     }
     let done = visits.get("/documents?said=deleted").await.text().await.expect("a text");
     assert!(done.contains("Deleted.") && !done.contains("neutral"), "{done}");
+    // What was selected is deleted by one and, a moment later, by another.
+    let other = owner.ingest(&json!({"name": "Other", "type": "TXT", "content": "Another note."})).await;
+    let selected = [("ids:list", id(&note)), ("ids:list", id(&other))];
+    data(owner.delete(&page).await);
+    for (action, said) in
+        [("ingest", "queued"), ("delete", "deleted"), ("delete", "unmatched"), ("ingest", "unmatched")]
+    {
+        let form = [&[("action", action)], &selected[..]].concat();
+        let sent = visits.submit("/documents/bulk", &form).await;
+        assert_eq!(location(&sent), format!("../documents?said={said}&"), "{action}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

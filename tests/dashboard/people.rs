@@ -1,6 +1,6 @@
 //! What pages are to people besides their work: who is invited, gives a role up, leaves, or ends an account.
 
-use reqwest::StatusCode;
+use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Visits, cookies, form_addresses, location, service};
@@ -224,4 +224,82 @@ async fn an_account_is_deleted_on_its_page_by_its_password() {
     assert!(read(&visits, "/sign-in?said=account-deleted").await.contains("Your account is deleted"));
     let again = visits.submit("/sign-in", &[("email", "ada@example.com"), ("password", PASSWORD)]).await;
     assert_eq!(again.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_are_let_into_ones_own_workspace_and_out_of_it_again() {
+    const OWN: &str = "This is your own workspace.";
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let ben = service.signed_up("ben@example.com").await;
+    let (ada_id, ben_id) = (id(owner.user()), id(ben.user()));
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let starts = |forms: &[String], path: &str| forms.iter().any(|address| address.starts_with(path));
+
+    let page = read(&visits, "/members").await;
+    let forms = form_addresses(&page);
+    assert!(page.contains(OWN) && !page.contains("nobody else"), "{page}");
+    assert!(starts(&forms, "members?"), "somebody can be invited: {forms:?}");
+    assert!(!starts(&forms, "members/") && !starts(&forms, "workspace/delete"), "{forms:?}");
+    let invited = read_invitation(visits.submit("/members", &[("role", "owner")]).await).await;
+    let page = read(&visits, "/members").await;
+    assert!(starts(&form_addresses(&page), "members/invitations/"), "it can be withdrawn: {page}");
+    data(ben.post("/invitations/accept", &json!({"token": invited})).await);
+
+    // Another owner sees whose it is, and cannot take it away.
+    let mut others = Visits::new(&service, &client);
+    others.sign_in("ben@example.com").await;
+    others.submit("/workspace", &[("workspace", ada_id)]).await;
+    for (browser, is_own) in [(&visits, true), (&others, false)] {
+        let page = read(browser, "/members").await;
+        let forms = form_addresses(&page);
+        assert_eq!(page.contains(OWN), is_own, "{page}");
+        assert!(starts(&forms, &format!("members/{ben_id}?")), "{forms:?}");
+        assert!(starts(&forms, &format!("members/{ben_id}/remove?")), "{forms:?}");
+        assert!(!starts(&forms, &format!("members/{ada_id}")), "{forms:?}");
+        assert!(!starts(&forms, "workspace/delete"), "{forms:?}");
+    }
+    let changed = visits.submit(&format!("/members/{ben_id}"), &[("role", "asker")]).await;
+    assert_eq!(location(&changed), "../members?said=saved");
+    let removed = visits.submit(&format!("/members/{ben_id}/remove"), &[]).await;
+    assert_eq!(location(&removed), "../../members?said=removed");
+    let members = owner.read(&format!("/workspaces/{ada_id}/members")).await;
+    assert_eq!(members.as_array().map(Vec::len), Some(1), "{members:#}");
+}
+
+/// The secret of the invitation whose link a page shows.
+async fn read_invitation(answer: Response) -> String {
+    assert_eq!(answer.status(), StatusCode::OK);
+    let page = answer.text().await.expect("a text");
+    let secret = page.split("/#/invitations/").nth(1).and_then(|rest| rest.split('"').next());
+    secret.expect("a link").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_deletes_a_workspace_by_its_name_and_the_account_after_it() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let ben = service.signed_up("ben@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    let (workspace, _) = join(&owner, &ben, "editor", &mut visits).await;
+    visits.sign_in("ada@example.com").await;
+    visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
+    let page = read(&visits, "/members").await;
+    let path = format!("workspace/delete?page-workspace={}", id(&workspace));
+    assert!(form_addresses(&page).contains(&path), "{page}");
+    let path = format!("/{path}");
+    let refused = visits.submit(&path, &[("name:text", "Another")]).await;
+    assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let said = refused.text().await.expect("a text");
+    assert!(said.contains("<strong>Name</strong> is not the workspace"), "{said}");
+    let gone = visits.submit(&path, &[("name:text", "Team")]).await;
+    assert_eq!(location(&gone), "../?said=workspace-deleted");
+    assert!(read(&visits, "/?said=workspace-deleted").await.contains("The workspace is deleted"));
+    let left = owner.read("/workspaces").await;
+    assert!(left.as_array().is_some_and(|all| all.iter().all(|one| id(one) != id(&workspace))), "{left:#}");
+    let gone = visits.submit("/account/delete", &[("password", PASSWORD)]).await;
+    assert_eq!(location(&gone), "../sign-in?said=account-deleted");
 }

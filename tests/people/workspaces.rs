@@ -254,7 +254,7 @@ async fn deletions_exports_and_other_receivers_are_in_the_audit_log(mode: Mode) 
         told,
         [
             ("workspace_created", "workspace"),
-            ("secret_changed", "webhook"),
+            ("webhook_created", "webhook"),
             ("address_changed", "webhook"),
             ("exported", "evaluation"),
             ("deleted", "evaluation_case"),
@@ -360,4 +360,8 @@ async fn the_audit_log_tells_who_did_what_to_what(mode: Mode) {
         }
     };
     within_deadline("a note of the sign-in", noted).await;
+    let log = ada.read(&path).await;
+    let first = log.as_array().expect("a list").last().expect("a line");
+    assert_eq!(text(first, "/action"), "account_created", "{log:#}");
+    assert_eq!((&first["target"]["id"], &first["actor"]["userId"]), (&ada.user()["id"], &ada.user()["id"]));
 }

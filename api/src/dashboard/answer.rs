@@ -365,8 +365,8 @@ fn ending(reason: &str) -> &'static str {
             "A limit of the agent was reached; this is what there was by then."
         }
         "extractive" => "Quoted from the documents, without a model.",
-        "declined" => "Nothing in the documents answers this.",
         "error" => "There is no answer: the run failed.",
+        // Where nothing answers it, the answer says so itself.
         _ => "",
     }
 }

@@ -29,7 +29,7 @@ use crate::{
         actor::Permission,
         creation::CreationOutcome,
         workspaces::{
-            NewWorkspace, WorkspaceService,
+            NewWorkspace, WorkspaceRemoval, WorkspaceService,
             invitations::{InvitationAnswer, InvitationService, NewInvitation, RevealedInvitation},
             members::{MemberChange, MemberService},
         },
@@ -43,7 +43,11 @@ const SHOWN: u32 = 200;
 #[template(path = "members.html")]
 struct MembersPage {
     frame: Frame,
+    /// Whose own workspace it is, if it is somebody's: they stay its owner. In a shared one nobody has this id.
+    keeper: UserId,
     is_personal: bool,
+    /// It is the visitor's own.
+    is_own: bool,
     members: Vec<Member>,
     invitations: Vec<Invitation>,
     roles: [(&'static str, &'static str); 4],
@@ -92,12 +96,13 @@ async fn page(
     actor.may(Permission::ManageWorkspace)?;
     let id = visitor.frame.workspace_id;
     let is_personal = workspaces.find(&actor, id).await?.workspace.is_personal;
-    let invitations =
-        if is_personal { Vec::new() } else { invitations.list(&actor, id, Uuid::max(), SHOWN).await? };
+    let keeper = UserId::from(*id.as_uuid());
     let page = MembersPage {
+        keeper,
         is_personal,
+        is_own: keeper == visitor.caller.user.id,
         members: members.list(&actor, id, Uuid::max(), SHOWN).await?,
-        invitations,
+        invitations: invitations.list(&actor, id, Uuid::max(), SHOWN).await?,
         roles: ROLES,
         link,
         needs_account,
@@ -193,4 +198,15 @@ pub(super) async fn create_workspace(
     let (CreationOutcome::Now(id) | CreationOutcome::Before(id)) = made;
     let id = String::from_utf8_lossy(&id).parse().map_err(|_| ApiError::internal())?;
     Ok(visitor.go_with("members?said=added", [jar.choose(id)?]))
+}
+
+/// Deletes the workspace of the page, and goes to the account's own.
+#[handler]
+pub(super) async fn delete_workspace(
+    State(workspaces): State<WorkspaceService>,
+    jar: CookieJar,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<WorkspaceRemoval>,
+) -> ApiResult {
+    workspaces.delete(&visitor.actor(), visitor.frame.workspace_id, body).await?;
+    Ok(visitor.go_with("?said=workspace-deleted", [jar.choose_own()?]))
 }

@@ -137,6 +137,7 @@ struct RunRow {
     word: &'static str,
     tone: &'static str,
     is_busy: bool,
+    is_failed: bool,
     /// What it found.
     summary: String,
     detail: Option<String>,
@@ -145,6 +146,15 @@ struct RunRow {
     created_at: Timestamp,
     finished_at: Option<Timestamp>,
     received: String,
+}
+
+/// What a run has found that has found nothing.
+const fn nothing(state: SyncRunState) -> &'static str {
+    match state {
+        SyncRunState::Queued | SyncRunState::Running => "nothing yet",
+        SyncRunState::Failed => "nothing: it could not be read",
+        SyncRunState::Waiting | SyncRunState::Succeeded | SyncRunState::Cancelled => "nothing",
+    }
 }
 
 impl From<&SyncRun> for RunRow {
@@ -180,7 +190,8 @@ impl From<&SyncRun> for RunRow {
             word,
             tone,
             is_busy: matches!(run.state, SyncRunState::Queued | SyncRunState::Running),
-            summary: if parts.is_empty() { "nothing yet".to_owned() } else { parts.join(", ") },
+            is_failed: run.state == SyncRunState::Failed,
+            summary: if parts.is_empty() { nothing(run.state).to_owned() } else { parts.join(", ") },
             detail: run.error.clone(),
             is_waiting: run.state == SyncRunState::Waiting,
             how,

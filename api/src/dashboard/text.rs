@@ -67,6 +67,10 @@ impl IngestionState {
                     None => format!("{tries} so far"),
                 }
             }
+            (None, _) if ingestion.state == JobState::Cancelled => {
+                let error = ingestion.last_error.as_ref();
+                error.map(|error| format!("The last try failed. {}", error.0.message)).unwrap_or_default()
+            }
             (None, _) => String::new(),
         };
         let progress = progress.and_then(|progress| Some((progress.done, progress.total?)));

@@ -132,5 +132,5 @@ pub(super) async fn delete(
     PathId(id): PathId<ApiTokenId>,
 ) -> ApiResult {
     tokens.delete(&visitor.actor(), &visitor.caller.user, id).await?;
-    Ok(visitor.go("tokens?said=deleted"))
+    Ok(visitor.go("tokens?said=token-deleted"))
 }

@@ -128,7 +128,9 @@ fn every_limit_is_the_one_that_is_described() {
         ("secret", json!(""), "secret must not be empty"),
         ("type", json!("react"), "type must be one of CHATVENDOR, REACT"),
         ("shown", json!("yes"), "shown must be true or false"),
-        ("count", json!(0), "count must be a whole number of at least 1"),
+        ("count", json!(0), "count must be a whole number from 1 to 4294967295"),
+        ("count", json!(1e20), "count must be a whole number from 1 to 4294967295"),
+        ("count", json!("99999999999999999999"), "count must be a whole number from 1 to 4294967295"),
         ("limit", json!(51), "limit must be a whole number between 1 and 50"),
         ("limit", json!("5"), "limit must be a whole number between 1 and 50"),
         ("limit", json!(1.5), "limit must be a whole number between 1 and 50"),
@@ -227,7 +229,7 @@ fn of_a_change_unknown_fields_and_nulls_are_refused_first_then_it_is_read_in_ord
             "lucky cannot be noted",
             "note must have at most 5 characters",
             "name must not be empty",
-            "lucky must be a whole number of at least 1",
+            "lucky must be a whole number from 1 to 4294967295",
         ]
     );
     assert_eq!(errors::<Change>(&json!({"name": "Ada", "even": 2})), ["even cannot be named"]);

@@ -23,7 +23,7 @@ use utoipa::ToSchema;
 use super::{
     actor::{Actor, RequestOrigin},
     audit::AuditService,
-    sign_in::{PasswordHashPool, SignInService, SignedInUser},
+    sign_in::{PasswordHashPool, SignInService, SignedInUser, oidc::at_home},
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
@@ -195,7 +195,8 @@ impl AccountService {
         origin: RequestOrigin,
     ) -> Result<SignedInUser, ApiError> {
         self.sign_ins.allow_password(false)?;
-        let user = self.create(account, AccountOrigin::SignUp, address).await?;
+        let maker = |user| at_home(user, origin.clone());
+        let user = self.create(account, AccountOrigin::SignUp, address, maker).await?;
         self.sign_ins.sign_in_new(user, address, origin).await
     }
 
@@ -336,12 +337,13 @@ impl AccountService {
         self.insert(tx, email, name, NO_PASSWORD, AccountOrigin::SignUp).await
     }
 
-    /// Makes an account of what is checked already, whose password is hashed in the turn of an address.
+    /// Makes an account of what is checked already, whose password is hashed in the turn of an address. `maker` is who makes it.
     async fn create(
         &self,
         account: NewAccount,
         origin: AccountOrigin,
         address: IpAddr,
+        maker: impl FnOnce(UserId) -> Actor,
     ) -> Result<User, ApiError> {
         if origin == AccountOrigin::SignUp {
             let taken = self.policy == SignUp::First && singletons::get(&self.db, FIRST).await?.is_some();
@@ -354,6 +356,8 @@ impl AccountService {
         let mut tx = self.db.begin().await?;
         let created =
             self.insert(&mut tx, &account.email, account.name.as_deref(), &password_hash, origin).await?;
+        let maker = maker(created.id);
+        self.audit.note(&mut tx, &maker, AuditAction::AccountCreated, "user", created.id).await?;
         tx.commit().await?;
         tracing::info!(user = %created.id, admin = created.is_admin, "account created");
         Ok(created)

@@ -176,7 +176,7 @@ impl WebhookService {
             return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_webhooks", message));
         }
         db::webhooks::insert(&mut tx, &webhook).await?;
-        self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "webhook", id).await?;
+        self.audit.note(&mut tx, actor, AuditAction::WebhookCreated, "webhook", id).await?;
         let made = RevealedWebhook { webhook, secret: Some(secrets.current.into()) };
         self.creations.commit(tx, once, &made, tell).await
     }

@@ -1,6 +1,8 @@
 //! What every program of the service does around its work: settings, logging, signals, and asking a running one how it is.
 
 use std::{
+    fmt::Display,
+    io::{Write, stderr},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
     process::ExitCode,
@@ -50,7 +52,7 @@ fn is_shielded() -> bool {
     false
 }
 
-/// Reads the settings, the TOML file `config` among them, begins to log, and runs `work`. A failure is logged.
+/// Reads the settings, the TOML file `config` among them, begins to log, and runs `work`. A failure is told on standard error.
 pub fn run<F: Future<Output = Result<(), FatalError>>>(
     config: Option<&Path>,
     work: impl FnOnce(Settings) -> F,
@@ -66,12 +68,22 @@ pub fn run<F: Future<Output = Result<(), FatalError>>>(
     };
     let end = runtime.block_on(work(settings));
     if let Err(failure) = &end {
-        tracing::error!("{failure}");
+        tell(failure);
     }
     telemetry.finish();
     // Blocking work that nobody waits for any more (a name that does not resolve, say) must not keep the process.
     runtime.shutdown_timeout(EXIT_WITHIN);
     if end.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Logs what a program or a command could not do. Whoever started it must learn that in any case, so it is written without the log
+/// where the log's filter drops it.
+pub fn tell(failure: &impl Display) {
+    if tracing::event_enabled!(tracing::Level::ERROR) {
+        tracing::error!("{failure}");
+    } else {
+        let _unheard = writeln!(stderr(), "error: {failure}");
+    }
 }
 
 fn prepare(config: Option<&Path>) -> Result<(Settings, tokio::runtime::Runtime, Telemetry), FatalError> {

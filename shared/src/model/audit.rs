@@ -5,6 +5,8 @@ use super::text_enum;
 text_enum! {
     /// Something that is noted for those who own a workspace.
     AuditAction {
+        /// An account was made.
+        AccountCreated => "account_created",
         /// Somebody signed in.
         SignedIn => "signed_in",
         /// Every sign-in of an account was ended.
@@ -33,8 +35,10 @@ text_enum! {
         TokenCreated => "token_created",
         /// An API token was deleted.
         TokenDeleted => "token_deleted",
-        /// The secret of an agent, a tool or a document was set or taken away.
+        /// The secret of an agent, a tool, a document, a source or a webhook was set or taken away.
         SecretChanged => "secret_changed",
+        /// A webhook was made, which tells an address of what happens.
+        WebhookCreated => "webhook_created",
         /// A webhook's events are told to another address.
         AddressChanged => "address_changed",
         /// An agent got a page of its own, or another one.

@@ -166,5 +166,5 @@ pub(super) async fn delete(
 ) -> Result<axum::response::Response, ApiError> {
     visitor.actor().may(Permission::BuildAgents)?;
     agents.delete(&visitor.actor(), id).await?;
-    Ok(visitor.go("agents?said=deleted"))
+    Ok(visitor.go("agents?said=agent-deleted"))
 }

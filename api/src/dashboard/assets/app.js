@@ -38,6 +38,8 @@ function itemsOf(input) {
 /** Shows what is wrong with a form, at its head and at each input. */
 function showProblem(form, error) {
   clearProblem(form);
+  // What was done before is not said beside what has failed since. What is shown once stands in other elements, and stays.
+  document.querySelector('main > p.notice[role="status"]')?.remove();
   const box = document.createElement("div");
   box.className = "problem";
   box.setAttribute("role", "alert");
@@ -153,6 +155,11 @@ function takeOver(fresh) {
   return busy ? 2 : 5;
 }
 
+/** Opens the page anew, by GET: a reload would send the form again that it may be the answer to. */
+function openAnew() {
+  location.replace(location.href.split("#")[0]);
+}
+
 async function follow() {
   const parts = [...document.querySelectorAll("[data-live]")];
   if (!parts.length) return;
@@ -164,8 +171,7 @@ async function follow() {
     }
     try {
       const response = await fetch(location.href, { headers: { Accept: "text/html" } });
-      if (response.redirected) return location.reload();
-      if (response.status === 404) return location.reload();
+      if (response.redirected || response.status === 404) return openAnew();
       if (!response.ok) throw new Error(response.statusText);
       seconds = takeOver(new DOMParser().parseFromString(await response.text(), "text/html"));
     } catch {

@@ -83,14 +83,14 @@ pub(super) async fn apply(
         let said = if body.all { "unmatched" } else { "unselected" };
         return Ok(visitor.go(&format!("documents?said={said}&{}", body.filter)));
     }
-    let (title, said) = match body.action.as_str() {
+    let (title, said, count) = match body.action.as_str() {
         "ingest" => {
-            documents.each(&actor, &ids, BulkAction::Ingest).await?;
-            ("Documents are read again", "queued")
+            let count = documents.each(&actor, &ids, BulkAction::Ingest).await?;
+            ("Documents are read again", "queued", count)
         }
         "delete" => {
-            documents.each(&actor, &ids, BulkAction::Delete).await?;
-            ("Documents are deleted", "deleted")
+            let count = documents.each(&actor, &ids, BulkAction::Delete).await?;
+            ("Documents are deleted", "deleted", count)
         }
         "collect" => {
             let collection: CollectionId =
@@ -98,15 +98,17 @@ pub(super) async fn apply(
             if !ids.is_empty() {
                 collections.put_all(&actor, collection, ids.clone()).await?;
             }
-            ("Documents are put into the collection", "added")
+            ("Documents are put into the collection", "added", ids.len() as u64)
         }
         _ => {
             let message = "must be ingest, delete or collect".to_owned();
             return Err(ApiError::invalid(vec![FieldError { path: "action".to_owned(), message }]));
         }
     };
-    let done = body.done.parse::<u64>().unwrap_or_default() + ids.len() as u64;
+    let done = body.done.parse::<u64>().unwrap_or_default().saturating_add(count);
     let Some(next) = next else {
+        // Others may have deleted all of them meanwhile.
+        let said = if done == 0 { "unmatched" } else { said };
         return Ok(visitor.go(&format!("documents?said={said}&{}", body.filter)));
     };
     let fields = vec![

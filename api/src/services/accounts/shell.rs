@@ -40,7 +40,8 @@ impl AccountService {
     ) -> Result<UserId, AccountError> {
         check(email, &password)?;
         let account = NewAccount { email: email.to_owned(), password, name: None };
-        Ok(self.create(account, AccountOrigin::Operator { admin }, SHELL).await?.id)
+        let maker = |user: UserId| operator(user.into());
+        Ok(self.create(account, AccountOrigin::Operator { admin }, SHELL, maker).await?.id)
     }
 
     /// Sets an account's password; every earlier sign-in ends.

@@ -70,24 +70,26 @@ impl DocumentService {
         Ok(BulkStep { ids, next })
     }
 
-    /// Does something to each of these documents that is still there.
+    /// Does something to each of these documents that is still there, and says how many those were.
     pub(crate) async fn each(
         &self,
         actor: &Actor,
         ids: &[DocumentId],
         action: BulkAction,
-    ) -> Result<(), ApiError> {
+    ) -> Result<u64, ApiError> {
+        let mut count = 0;
         for id in ids {
             let done = match action {
                 BulkAction::Ingest => self.ingest(actor, *id).await.map(drop),
                 BulkAction::Delete => self.delete(actor, *id).await,
             };
             match done {
+                Ok(()) => count += 1,
                 // Somebody else was quicker.
                 Err(error) if error.kind == ApiErrorKind::NotFound => {}
-                done => done?,
+                Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(count)
     }
 }

@@ -5,7 +5,7 @@ use lectern_derive::RequestBody;
 use lectern_shared::model::document::{SplitterConfig, SplitterType};
 use utoipa::ToSchema;
 
-use crate::fields::{FieldRule, FieldValue, JsonFields};
+use crate::fields::{FieldRule, FieldValue, JsonFields, as_count};
 
 /// Old names, in lower case.
 const OLD_NAMES: [(&str, SplitterType); 5] = [
@@ -89,11 +89,11 @@ fn read_type(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<NamedSplit
 
 fn chunk_size(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<u32> {
     let (name, FieldRule { minimum, maximum, .. }) = (size_name(fields), rule);
-    let size = fields.count(name)?;
-    if !(*minimum..=*maximum).contains(&f64::from(size)) {
-        fields.refuse(name, format_args!("must be between {minimum} and {maximum}"));
+    let size = as_count(fields.get(name)?).filter(|size| (*minimum..=*maximum).contains(&f64::from(*size)));
+    if size.is_none() {
+        fields.refuse(name, format_args!("must be a whole number between {minimum} and {maximum}"));
     }
-    Some(size)
+    size
 }
 
 fn chunk_overlap(fields: &mut JsonFields<'_>, _: &FieldRule) -> Option<u32> {

@@ -18,6 +18,10 @@ pub(crate) const ALL_VALUES: usize = KEYS * VALUES;
 /// The words for comparisons.
 pub(crate) const OPERATORS: [&str; 8] = ["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"];
 
+/// What is said of a value that is none. Whoever gives an object means a comparison, as others write it.
+const NO_VALUE: &str = "must be a string, number, boolean or null, or an array of these; a comparison is written \
+                        {\"key\": …, \"op\": …, \"value\": …} in the place of the whole filter";
+
 /// How expressions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpressionForm {
@@ -128,7 +132,7 @@ impl<'f, 'a> FilterReader<'f, 'a> {
                 self.fields.refuse(&path, format_args!("must have between 1 and {VALUES} values"));
             }
             if any_of.iter().any(|value| value.is_object() || value.is_array()) {
-                self.fields.refuse(&path, "must be a string, number, boolean or null, or an array of these");
+                self.fields.refuse(&path, NO_VALUE);
             }
             self.condition(key, MetadataTest::AnyOf(any_of))
         };
@@ -302,6 +306,16 @@ mod tests {
         ] {
             assert_eq!(read(form, &filter).unwrap_err(), [path], "{filter}");
         }
+    }
+
+    #[test]
+    fn whoever_gives_an_operator_as_a_value_learns_how_comparisons_are_written() {
+        let body = json!({"f": {"a": {"gt": 1}}});
+        let read = fields::read(&body, |fields| {
+            let given = fields.get("f").unwrap();
+            FilterReader::new(fields, ExpressionForm::Native).read("f", given)
+        });
+        assert!(read.unwrap_err().fields[0].message.contains("\"op\""));
     }
 
     #[test]

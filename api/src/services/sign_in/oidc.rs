@@ -259,6 +259,8 @@ impl OidcSignIn {
                     let is_closed = error.kind == ApiErrorKind::Forbidden;
                     if is_closed { OidcFailure::SignUpClosed } else { error.into() }
                 })?;
+                let actor = at_home(user.id, origin.clone());
+                self.audit.note(&mut tx, &actor, AuditAction::AccountCreated, "user", user.id).await?;
                 db::identities::link(&mut tx, issuer, subject, user.id, now).await?;
                 tracing::info!(user = %user.id, admin = user.is_admin, "account created for OpenID Connect");
                 user
@@ -298,7 +300,7 @@ impl OidcSignIn {
 }
 
 /// Somebody in the workspace of their own.
-fn at_home(user: UserId, origin: RequestOrigin) -> Actor {
+pub(in crate::services) fn at_home(user: UserId, origin: RequestOrigin) -> Actor {
     Actor::new(user, user.into(), Role::Owner, WorkspaceQuotas::default(), None).from(origin)
 }
 

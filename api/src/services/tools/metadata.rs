@@ -145,9 +145,7 @@ fn check(fields: &mut JsonFields<'_>, r#type: ToolType) -> Option<Result<AgentId
 }
 
 fn search(fields: &mut JsonFields<'_>) {
-    if fields.count("limit").is_some_and(|limit| limit > RESULTS) {
-        fields.refuse("limit", format_args!("must be at most {RESULTS}"));
-    }
+    fields.count_up_to("limit", RESULTS);
     match fields.choice("provider", &SearchProvider::choices()) {
         Some(SearchProvider::Searxng) if fields.get("base_url").is_none() => {
             fields.refuse("base_url", "is required for searxng: the address of your instance");

@@ -39,10 +39,10 @@ struct AuditEventView {
     at: Timestamp,
     /// Who did it.
     actor: AuditActorView,
-    /// What was done: `signed_in`, `signed_out`, `password_changed`, `identity_linked`, `workspace_created`, `workspace_changed`,
-    /// `workspace_deleted`, `member_invited`, `invitation_withdrawn`, `member_joined`, `role_changed`, `member_removed`,
-    /// `token_created`, `token_deleted`, `secret_changed`, `address_changed`, `published`, `unpublished`, `deleted` or `exported`; later
-    /// versions may have more.
+    /// What was done: `account_created`, `signed_in`, `signed_out`, `password_changed`, `identity_linked`, `workspace_created`,
+    /// `workspace_changed`, `workspace_deleted`, `member_invited`, `invitation_withdrawn`, `member_joined`, `role_changed`,
+    /// `member_removed`, `token_created`, `token_deleted`, `secret_changed`, `webhook_created`, `address_changed`, `published`,
+    /// `unpublished`, `deleted` or `exported`; later versions may have more.
     #[schema(value_type = String)]
     action: AuditAction,
     /// What it was done to.
