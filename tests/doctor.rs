@@ -132,8 +132,7 @@ async fn what_was_deleted_is_named_and_what_can_be_mended_is(mode: Mode) {
     let (sound, report) = doctor(&setup, &[]);
     assert!(!sound);
     for (code, documents) in [
-        ("entries_missing", &[&unindexed][..]),
-        ("generation_missing", &[&rowless]),
+        ("generation_missing", &[&rowless][..]),
         ("passages_missing", &[&emptied, &fetched]),
         ("passages_lost", &[&lost]),
         ("files_missing", &[&kept, &lost]),
@@ -142,9 +141,11 @@ async fn what_was_deleted_is_named_and_what_can_be_mended_is(mode: Mode) {
         assert!(finding(&report, code).unwrap()["todo"].is_string(), "{report:#}");
     }
     assert_eq!(finding(&report, "files_missing").unwrap()["repairable"], false);
+    // The service may have come across what the index has lost, and have mended it, by itself.
+    let missing = named(&report, "entries_missing");
+    assert!(missing.is_empty() || missing == sorted(&[&unindexed]), "{report:#}");
 
     let (_, report) = doctor(&setup, &["--repair"]);
-    // The service may have come across what the index has lost by itself.
     assert!([Some(4), Some(5)].contains(&report["queued"].as_u64()), "{report:#}");
     assert!(
         finding(&report, "passages_missing").is_none(),

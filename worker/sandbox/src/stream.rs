@@ -26,6 +26,10 @@ const READ_SIZE: usize = 64 * 1024;
 /// How long a child that has said its last word, or closed its output, may take to exit.
 const EXIT_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often longer than its longest silence a child may be silent that does not get to work: on a machine with too much to do it
+/// waits for its turns.
+const STARVED: u32 = 4;
+
 /// What a stream is made of.
 pub(super) struct StreamParts {
     pub(super) child: Child,
@@ -50,9 +54,8 @@ pub struct FrameStream {
     outcome: Option<Result<(), ParseError>>,
     inbox: MessageDecoder,
     order: FrameOrder,
-    page_wall: Duration,
+    silence: ChildSilence,
     deadline: Instant,
-    silent_since: Instant,
     /// When the last frame was handed out, until the next one is asked for.
     handed_out: Option<Instant>,
     output_left: u64,
@@ -75,6 +78,7 @@ struct RunningChild {
 
 impl FrameStream {
     pub(super) fn new(parts: StreamParts) -> Self {
+        let silence = ChildSilence::new(parts.page_wall, parts.child.id());
         Self {
             running: Some(RunningChild {
                 child: parts.child,
@@ -86,9 +90,8 @@ impl FrameStream {
             outcome: None,
             inbox: MessageDecoder::default(),
             order: FrameOrder::new(parts.kind, &parts.options),
-            page_wall: parts.page_wall,
+            silence,
             deadline: parts.deadline,
-            silent_since: Instant::now(),
             handed_out: None,
             output_left: parts.max_output_bytes,
             began: Instant::now(),
@@ -113,7 +116,7 @@ impl FrameStream {
         if let Some(handed_out) = self.handed_out.take() {
             let held_up = handed_out.elapsed();
             self.deadline += held_up;
-            self.silent_since += held_up;
+            self.silence.move_by(held_up);
         }
     }
 
@@ -124,8 +127,9 @@ impl FrameStream {
         }
         match self.receive().await {
             Ok(Some(frame)) => {
-                self.silent_since = Instant::now();
-                self.handed_out = Some(self.silent_since);
+                let now = Instant::now();
+                self.silence.begin(now);
+                self.handed_out = Some(now);
                 Some(frame)
             }
             end => {
@@ -199,13 +203,62 @@ impl FrameStream {
             let Some(running) = &mut self.running else { return Ok(None) };
             let buffer = self.inbox.buffer();
             buffer.reserve(READ_SIZE);
-            let until = self.deadline.min(self.silent_since + self.page_wall);
+            let until = self.deadline.min(self.silence.until);
             match timeout_at(until, running.stdout.read_buf(buffer)).await {
+                Err(_) if until < self.deadline && self.silence.goes_on() => {}
                 Err(_) => return Err(ParseError::Crashed(ParserCrash::TooSlow)),
                 Ok(Ok(0) | Err(_)) => return Err(ParseError::Crashed(ParserCrash::Died)),
                 Ok(Ok(_)) => {}
             }
         }
+    }
+}
+
+/// How long a child has said nothing, by the processor time that it had: one that a busy machine keeps from its work is not taken for
+/// one that makes no way.
+#[derive(Debug)]
+struct ChildSilence {
+    /// What the child may work without a word.
+    longest: Duration,
+    child: Option<u32>,
+    since: Instant,
+    /// When the child is to be looked at.
+    until: Instant,
+    /// What the child had worked when it was last asked before the silence, and when that was.
+    worked: Duration,
+    asked: Instant,
+}
+
+impl ChildSilence {
+    /// Of a child that has just started.
+    fn new(longest: Duration, child: Option<u32>) -> Self {
+        let now = Instant::now();
+        Self { longest, child, since: now, until: now + longest, worked: Duration::ZERO, asked: now }
+    }
+
+    /// The child has said something, and is silent from now on. It is not asked each time: a page may take less than asking does.
+    fn begin(&mut self, now: Instant) {
+        self.since = now;
+        self.until = now + self.longest;
+        if now.duration_since(self.asked) >= self.longest / 8 {
+            self.asked = now;
+            self.worked = self.child.and_then(process_time).unwrap_or(self.worked);
+        }
+    }
+
+    fn move_by(&mut self, time: Duration) {
+        self.since += time;
+        self.until += time;
+    }
+
+    /// Whether the child may be silent for longer, and then until when: it has not yet worked for as long as it may.
+    fn goes_on(&mut self) -> bool {
+        let Some(worked) = self.child.and_then(process_time) else { return false };
+        let left = self.longest.saturating_sub(worked.saturating_sub(self.worked));
+        let now = Instant::now();
+        let last = self.since + self.longest.saturating_mul(STARVED);
+        self.until = last.min(now + left);
+        self.until > now
     }
 }
 
@@ -270,6 +323,40 @@ impl Drop for StderrTail {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_child_that_does_not_get_to_work_may_be_silent_for_longer_but_not_for_ever() {
+        const LONGEST: Duration = Duration::from_millis(100);
+        let mut idle = tokio::process::Command::new("sleep").arg("60").kill_on_drop(true).spawn().unwrap();
+        let mut silence = ChildSilence::new(LONGEST, idle.id());
+        tokio::time::sleep_until(silence.until).await;
+        assert!(silence.goes_on());
+        while silence.goes_on() {
+            tokio::time::sleep_until(silence.until).await;
+        }
+        assert!(silence.since.elapsed() >= LONGEST * STARVED);
+        kill(&mut idle).await;
+        silence.begin(Instant::now());
+        assert!(!silence.goes_on(), "of one that is gone nothing more is to come");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_child_that_works_without_a_word_is_stopped_when_it_has_worked_for_long_enough() {
+        const LONGEST: Duration = Duration::from_millis(100);
+        let mut loops = tokio::process::Command::new("sh");
+        let mut busy = loops.args(["-c", "while :; do :; done"]).kill_on_drop(true).spawn().unwrap();
+        let mut silence = ChildSilence::new(LONGEST, busy.id());
+        tokio::time::sleep_until(silence.until).await;
+        while silence.goes_on() {
+            tokio::time::sleep_until(silence.until).await;
+        }
+        let worked = busy.id().and_then(process_time).unwrap();
+        let is_starved = silence.since.elapsed() >= LONGEST * STARVED;
+        assert!(worked >= LONGEST || is_starved, "{worked:?}");
+        kill(&mut busy).await;
+    }
 
     #[tokio::test]
     async fn only_the_end_of_stderr_is_kept() {

@@ -41,8 +41,11 @@ pub(super) async fn load(
 ) -> Result<ExtractedText, IngestFailure> {
     let mut attempts = engine.attempts(options).into_iter().peekable();
     let mut file = file;
+    // What became of reading images, where that came to no end.
+    let mut unread_images = None;
     while let Some(options) = attempts.next() {
         let again = file.try_clone().await?;
+        let images = options.images;
         let recognition = PageRecognition::new(engine.ocr()).in_language(language);
         match read(file, options, recognition, sandbox, progress).await {
             Err(IngestFailure::Document(error))
@@ -53,6 +56,13 @@ pub(super) async fn load(
                 file = again;
                 // Both share their place in the file.
                 file.rewind().await?;
+                if images {
+                    unread_images = Some(error);
+                }
+            }
+            // Nobody has looked at what its images say: that they hold no text is not known.
+            Err(IngestFailure::Document(error)) if error.code == ParseError::NoExtractableText.code() => {
+                return Err(IngestFailure::Document(unread_images.unwrap_or(error)));
             }
             end => return end,
         }
