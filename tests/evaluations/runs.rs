@@ -2,15 +2,19 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 
 use super::{case, document, ended, evaluation, metric, result, run, signed_up};
 use crate::support::{
     client::{Client, data, envelope, id, send},
     command,
+    db::Database,
     embeddings::Embeddings,
     in_both_modes,
     model::{Model, Reply},
+    process::POLL,
     service::{Mode, Service},
+    within_deadline,
 };
 
 in_both_modes!(
@@ -213,10 +217,10 @@ async fn killed_in_the_middle_a_run_goes_on(mode: Mode) {
     let path = format!("/evaluations/{set}/runs/{}", id(&started));
     let begun = async {
         while client.read(&path).await["done"] == 0 {
-            tokio::time::sleep(crate::support::process::POLL).await;
+            tokio::time::sleep(POLL).await;
         }
     };
-    crate::support::within_deadline("the run to begin", begun).await;
+    within_deadline("the run to begin", begun).await;
     service.kill_api();
     service.restart_api().await;
     let ended = ended(&client, &set, &started).await;
@@ -224,6 +228,47 @@ async fn killed_in_the_middle_a_run_goes_on(mode: Mode) {
     let results = client.read(&format!("{path}/results")).await;
     assert_eq!(results.as_array().expect("a list").len(), count, "each case once");
     assert_eq!(ended["metrics"]["answers"]["cited"]["cases"], count);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_statement_the_database_ends_rests_and_goes_on() {
+    let database = Database::fresh().await;
+    let service = Service::in_mode(Mode::Postgres).database_url(database.url()).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let document = document(&client, "Warranty", WARRANTY).await;
+    let set = evaluation(&client, json!({})).await;
+    case(&client, &set, "How long does the warranty last?", json!([{"documentId": document}])).await;
+
+    let mut holding = PgConnection::connect(database.url()).await.expect("the service's database");
+    let mut held = holding.begin().await.expect("a transaction");
+    sqlx::query("LOCK TABLE evaluation_results IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *held)
+        .await
+        .expect("a lock");
+    let started = client.create(&format!("/evaluations/{set}/runs"), &json!({"mode": "lexical"})).await;
+    let mut beside = PgConnection::connect(database.url()).await.expect("the service's database");
+    let cancelling = async {
+        loop {
+            // As PostgreSQL does by itself after the time that a statement may take.
+            let ended: i64 = sqlx::query_scalar(
+                "SELECT COUNT(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'
+                   AND query LIKE 'SELECT case_id FROM evaluation_results%'",
+            )
+            .fetch_one(&mut beside)
+            .await
+            .expect("an answer");
+            if ended > 0 {
+                return;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline("a statement of the run to be ended", cancelling).await;
+    held.rollback().await.expect("an end of it");
+    let ended = ended(&client, &set, &started).await;
+    assert_eq!((&ended["state"], &ended["done"]), (&json!("succeeded"), &json!(1)), "{ended:#}");
+    assert!(service.logs().contains("a run of an evaluation rests, since the database failed"));
 }
 
 async fn what_cannot_be_run_is_refused(mode: Mode) {

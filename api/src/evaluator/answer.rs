@@ -86,9 +86,7 @@ impl<'a> CaseAsker<'a> {
         let has_documents = !db::agents::links(db, workspace, agent.id).await?.documents.is_empty();
         let agent = match run.config.0.agent_version {
             None => agent.into(),
-            Some(number) => {
-                runs.history.to_ask(agent.into(), number).await.map_err(|error| stopped(&error.message))?
-            }
+            Some(number) => runs.history.to_ask(agent.into(), number).await?,
         };
         let judge = match evaluation.judge_id {
             Some(id) => find(id).await?.map(AgentToAsk::from),
@@ -102,8 +100,7 @@ impl<'a> CaseAsker<'a> {
     /// What the agent says to a case.
     pub(super) async fn ask(&self, case: &EvaluationCase) -> Result<CaseAnswer, RunFailure> {
         // What is used up stops the run, rather than that everything after it counts as wrong.
-        let admitted = self.usage.admit_workspace(self.owner.workspace_id, self.quotas).await;
-        admitted.map_err(|error| RunFailure::Stopped(error.message))?;
+        self.usage.admit_workspace(self.owner.workspace_id, self.quotas).await?;
         let (text, trace) = match self.answer(&self.agent, case.question.clone()).await {
             Ok(answered) => answered,
             Err(error) => return Ok(CaseAnswer { error: Some(error.to_string()), ..CaseAnswer::default() }),

@@ -25,6 +25,10 @@ use tokio_util::sync::CancellationToken;
 use self::{failure::RunFailure, run::CaseRunner};
 use crate::{services::agents::versions::AgentHistory, state::AppState};
 
+/// Why a run ends that was taken up too often.
+const CUT_OFF: &str =
+    "The run was cut off again and again: its process was lost, or the database was too slow for it.";
+
 /// The runs of evaluations.
 #[derive(Clone)]
 pub(crate) struct EvaluationRuns {
@@ -69,9 +73,9 @@ impl EvaluationRuns {
         tx.commit().await
     }
 
-    async fn release(&self, run: EvaluationRunId, claim: ClaimId) -> Result<(), DbError> {
+    async fn release(&self, run: EvaluationRunId, claim: ClaimId, counts: bool) -> Result<(), DbError> {
         let mut tx = self.runtime.db.begin_essential().await?;
-        runs::release(&mut tx, run, claim).await?;
+        runs::release(&mut tx, run, claim, counts).await?;
         tx.commit().await
     }
 
@@ -109,8 +113,7 @@ impl LeasedWork for EvaluationRuns {
         let Some(claim) = run.claim_id else { return };
         let go = async {
             if run.attempts > MOST_ATTEMPTS {
-                let why = "The process was lost again and again while it was at this run.";
-                return Err(RunFailure::Stopped(why.to_owned()));
+                return Err(RunFailure::Stopped(CUT_OFF.to_owned()));
             }
             let quotas = claimed.quotas.as_ref().map(|quotas| quotas.0).unwrap_or_default();
             Box::pin(CaseRunner::new(&self, run, quotas).go()).await
@@ -130,7 +133,7 @@ impl LeasedWork for EvaluationRuns {
                 tracing::info!(%evaluation, run = %id, "a run of an evaluation was stopped, or is elsewhere now");
                 Ok(())
             }
-            Err(RunFailure::Interrupted) => self.release(id, claim).await,
+            Err(RunFailure::Interrupted) => self.release(id, claim, false).await,
             Err(RunFailure::Stopped(why)) => {
                 tracing::info!(%evaluation, run = %id, why, "a run of an evaluation failed");
                 self.end(run, EvaluationEnd::Failed(why)).await
@@ -138,7 +141,12 @@ impl LeasedWork for EvaluationRuns {
             Err(RunFailure::Outage(cause)) => {
                 tracing::warn!(%evaluation, run = %id, cause, "a run of an evaluation rests, since a part of the service is away");
                 tokio::select! { () = stopping.cancelled() => {}, () = tokio::time::sleep(AFTER_FAILURE) => {} }
-                self.release(id, claim).await
+                self.release(id, claim, false).await
+            }
+            Err(RunFailure::Slow(cause)) => {
+                tracing::warn!(%evaluation, run = %id, cause, "a run of an evaluation rests, since the database failed");
+                tokio::select! { () = stopping.cancelled() => {}, () = tokio::time::sleep(AFTER_FAILURE) => {} }
+                self.release(id, claim, true).await
             }
         };
         if let Err(error) = ended {

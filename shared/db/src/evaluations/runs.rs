@@ -240,16 +240,17 @@ pub async fn hold(tx: &mut Tx, id: EvaluationRunId, claim: ClaimId, lease_until:
     Ok(rows == 1)
 }
 
-/// Gives a run back, which goes on where it is; that it was taken up does not count.
-pub async fn release(tx: &mut Tx, id: EvaluationRunId, claim: ClaimId) -> Result<()> {
+/// Gives a run back, which goes on where it is; that it was taken up counts only where that is said.
+pub async fn release(tx: &mut Tx, id: EvaluationRunId, claim: ClaimId, counts: bool) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE evaluation_runs SET state = 'queued', claim_id = NULL, lease_until = NULL, attempts = attempts - 1
+            "UPDATE evaluation_runs SET state = 'queued', claim_id = NULL, lease_until = NULL, attempts = attempts - $3
              WHERE id = $1 AND claim_id = $2 AND state = 'running'"
         )
         .bind(id)
         .bind(claim)
+        .bind(i64::from(!counts))
     )?;
     Ok(())
 }
@@ -265,7 +266,8 @@ pub struct NewCaseResult {
     pub result: CaseResult,
 }
 
-/// Adds results to a run whose claim is held. Those that it has stay: they were written by whoever had the run before.
+/// Adds results to a run whose claim is held. Those that it has stay: they were written by whoever had the run before. How often it was
+/// taken up begins anew: a long run that goes on is not cut off because something failed now and then.
 pub async fn add_results(tx: &mut Tx, run: &EvaluationRun, results: &[NewCaseResult]) -> Result<()> {
     if results.is_empty() {
         return Ok(());
@@ -287,7 +289,8 @@ pub async fn add_results(tx: &mut Tx, run: &EvaluationRun, results: &[NewCaseRes
     execute!(
         tx,
         sqlx::query(
-            "UPDATE evaluation_runs SET done = (SELECT COUNT(*) FROM evaluation_results WHERE run_id = $1) WHERE id = $1"
+            "UPDATE evaluation_runs SET done = (SELECT COUNT(*) FROM evaluation_results WHERE run_id = $1), attempts = 1
+             WHERE id = $1"
         )
         .bind(run.id)
     )?;

@@ -6,6 +6,7 @@ mod checkup;
 mod chunks;
 mod collections;
 mod documents;
+mod evaluations;
 mod fairness;
 mod full;
 mod generations;

@@ -1,0 +1,77 @@
+//! Evaluations and their runs.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{EvaluationCaseId, EvaluationId, WorkspaceId},
+    model::{
+        Json,
+        evaluation::{CaseResult, DeclineWord, Evaluation, EvaluationConfig, EvaluationRun, ExpectedOutcome},
+        search::SearchMode,
+    },
+};
+
+use crate::{
+    Db, evaluations,
+    evaluations::runs::{self, NewCaseResult},
+    testing::{account_of, at, both, commit, made_in, workspace},
+};
+
+async fn added(db: &Db, workspace: WorkspaceId) -> EvaluationId {
+    let evaluation = Evaluation {
+        id: EvaluationId::generate(),
+        owner: made_in(workspace),
+        name: "Questions".to_owned(),
+        agent_id: None,
+        collection_ids: Json(Vec::new()),
+        judge_id: None,
+        created_at: at(0),
+        updated_at: at(0),
+        cases: 0,
+    };
+    commit!(db, |tx| evaluations::insert(tx, &evaluation));
+    evaluation.id
+}
+
+async fn claimed(db: &Db, now: Timestamp) -> Option<EvaluationRun> {
+    let until = now.plus(Duration::from_mins(1));
+    commit!(db, |tx| runs::claim(tx, now, until)).map(|claimed| claimed.run)
+}
+
+#[tokio::test]
+async fn a_run_that_is_given_back_was_taken_up_only_where_that_counts_and_since_it_last_went_on() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let evaluation = added(&t.db, owner).await;
+        let config = EvaluationConfig {
+            modes: vec![SearchMode::Lexical],
+            answers: false,
+            agent_version: None,
+            rerank: false,
+        };
+        let by = account_of(owner);
+        commit!(t.db, |tx| runs::insert(tx, owner, evaluation, by, &config, 2, at(1)));
+        for (counts, attempts) in [(false, 1), (true, 1), (true, 2), (false, 3)] {
+            let run = claimed(&t.db, at(10)).await.expect(t.name);
+            assert_eq!(run.attempts, attempts, "{}", t.name);
+            let claim = run.claim_id.expect(t.name);
+            commit!(t.db, |tx| runs::release(tx, run.id, claim, counts));
+        }
+        let run = claimed(&t.db, at(10)).await.expect(t.name);
+        let result = NewCaseResult {
+            case: EvaluationCaseId::generate(),
+            question: "Who?".to_owned(),
+            result: CaseResult {
+                expect: ExpectedOutcome::Decline(DeclineWord::Decline),
+                gold: Vec::new(),
+                retrieval: BTreeMap::new(),
+                answer: None,
+            },
+        };
+        commit!(t.db, |tx| runs::add_results(tx, &run, &[result]));
+        commit!(t.db, |tx| runs::release(tx, run.id, run.claim_id.expect(t.name), true));
+        let run = claimed(&t.db, at(10)).await.expect(t.name);
+        assert_eq!((run.attempts, run.done), (2, 1), "{}: it went on", t.name);
+    }
+}
