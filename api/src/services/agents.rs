@@ -1,6 +1,7 @@
 //! Agents.
 
 mod address;
+mod deletion;
 mod readers;
 pub(crate) mod versions;
 
@@ -426,32 +427,6 @@ impl AgentService {
             tx.commit().await?;
         }
         self.details(agent, tags)
-    }
-
-    /// Deletes an agent, with its links, its memory and its traces.
-    pub(crate) async fn delete(&self, actor: &Actor, id: AgentId) -> Result<(), ApiError> {
-        let owner = actor.may(Permission::BuildAgents)?;
-        self.forget_runs(owner.workspace_id, id).await?;
-        let mut tx = self.db.begin_essential().await?;
-        if !db::agents::delete(&mut tx, owner.workspace_id, id).await? {
-            return Err(unknown());
-        }
-        self.audit.note(&mut tx, actor, AuditAction::Deleted, "agent", id).await?;
-        Ok(tx.commit().await?)
-    }
-
-    /// Deletes what an agent's runs have left, in as many short transactions as it takes: one alone would keep the workspace locked for as
-    /// long. Where that is cut off, the agent is still there to be deleted again.
-    async fn forget_runs(&self, workspace: WorkspaceId, id: AgentId) -> Result<(), ApiError> {
-        let until = self.clock.now();
-        loop {
-            let mut tx = self.db.begin_essential_relaxed().await?;
-            let more = db::agents::forget_some_runs(&mut tx, workspace, id, until).await?;
-            tx.commit().await?;
-            if !more {
-                return Ok(());
-            }
-        }
     }
 
     /// Makes an agent forget what was said in one's own session.

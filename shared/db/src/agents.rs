@@ -10,7 +10,7 @@ use lectern_shared::{
     },
 };
 
-use crate::{Db, Result, Tx, documents, execute, locks, on, traces::DELETED_TOGETHER};
+use crate::{Db, Result, Tx, documents, execute, locks, on};
 
 /// Adds an agent.
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
@@ -155,55 +155,6 @@ pub async fn erase_session(tx: &mut Tx, owner: RunOwner, agent: AgentId, session
     Ok(true)
 }
 
-/// Deletes some of what the runs of one of a workspace's agents have left by `until`: traces, answers that are kept, and what sessions
-/// remember. False when there is no more of it. So the agent can be [deleted](delete) in a short transaction, however often it was asked; and
-/// it comes to an end, although somebody may be asking it meanwhile.
-pub async fn forget_some_runs(
-    tx: &mut Tx,
-    workspace: WorkspaceId,
-    id: AgentId,
-    until: Timestamp,
-) -> Result<bool> {
-    let mut most = 0;
-    // By the agent alone: SQLite would go through the workspace's other traces each time.
-    for statement in [
-        "DELETE FROM traces WHERE id IN (
-             SELECT id FROM traces WHERE agent_id = $1 AND created_at <= $3
-                AND EXISTS (SELECT 1 FROM agents WHERE id = $1 AND workspace_id = $2) ORDER BY id LIMIT $4)",
-        "DELETE FROM agent_memory WHERE id IN (
-             SELECT id FROM agent_memory WHERE agent_id = $1 AND created_at <= $3
-                AND EXISTS (SELECT 1 FROM agents WHERE id = $1 AND workspace_id = $2) LIMIT $4)",
-    ] {
-        let gone = execute!(
-            tx,
-            sqlx::query(statement).bind(id).bind(workspace).bind(until).bind(i64::from(DELETED_TOGETHER))
-        )?;
-        most = most.max(gone);
-    }
-    Ok(most == u64::from(DELETED_TOGETHER))
-}
-
-/// Deletes one of a workspace's agents with its links, memory, traces and page; false when there is none.
-pub async fn delete(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
-    // Whoever takes away one of its links waits, and holds nothing that this waits for.
-    locks::lock_workspace(tx, workspace).await?;
-    // The page goes by the schema's cascade, which does not know of the token that was made for it.
-    execute!(
-        tx,
-        sqlx::query(
-            "DELETE FROM api_tokens WHERE workspace_id = $2
-               AND id IN (SELECT token_id FROM publications WHERE agent_id = $1 AND workspace_id = $2)"
-        )
-        .bind(id)
-        .bind(workspace)
-    )?;
-    let rows = execute!(
-        tx,
-        sqlx::query("DELETE FROM agents WHERE id = $1 AND workspace_id = $2").bind(id).bind(workspace)
-    )?;
-    Ok(rows == 1)
-}
-
 /// Links a workspace's agent and document and returns the link; the first one when they are linked already. None when either
 /// is not the workspace's.
 pub async fn link(
@@ -313,8 +264,12 @@ macro_rules! linked {
 }
 
 mod briefing;
+mod deletion;
 
-pub use self::briefing::{AgentBriefing, AgentLinks, KnownDocuments, LinkStamp, brief, links};
+pub use self::{
+    briefing::{AgentBriefing, AgentLinks, KnownDocuments, LinkStamp, brief, links},
+    deletion::{delete, forget, forget_some_runs},
+};
 
 /// At most `limit` of a workspace's agents that answer from a document, by id and name, the newest first.
 pub async fn of_document(

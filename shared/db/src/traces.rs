@@ -12,6 +12,37 @@ use crate::{Db, Result, Tx, execute, on};
 /// Traces, and turns that sessions remember, that are deleted with their agent or workspace in one transaction.
 pub(crate) const DELETED_TOGETHER: u32 = 200;
 
+/// A statement that deletes some rows of a table: those that a condition selects, which ends with its limit. Rows that somebody else deletes or
+/// changes at the same moment are left out: two who wait for each other's would be a deadlock.
+macro_rules! delete_some {
+    ($tx:expr, $table:literal, $selected:literal) => {
+        match $tx {
+            $crate::Tx::Postgres(_) => {
+                $crate::traces::delete_picked!($table, $selected, " FOR UPDATE SKIP LOCKED")
+            }
+            $crate::Tx::Sqlite(_) => $crate::traces::delete_picked!($table, $selected, ""),
+        }
+    };
+}
+pub(crate) use delete_some;
+
+macro_rules! delete_picked {
+    ($table:literal, $selected:literal, $lock:literal) => {
+        concat!(
+            // Picked once: PostgreSQL may go through a subquery again, and would find other rows.
+            "WITH picked AS MATERIALIZED (SELECT id FROM ",
+            $table,
+            " WHERE ",
+            $selected,
+            $lock,
+            ") DELETE FROM ",
+            $table,
+            " WHERE id IN (SELECT id FROM picked)"
+        )
+    };
+}
+pub(crate) use delete_picked;
+
 /// A stored trace.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct StoredTrace {
@@ -246,10 +277,6 @@ pub async fn body(db: &Db, owner: RunOwner, id: TraceId, now: Timestamp) -> Resu
 
 /// Forgets what has expired; at most `limit` rows, so that it never holds the store for long.
 pub async fn expire(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> {
-    execute!(
-        tx,
-        sqlx::query("DELETE FROM traces WHERE id IN (SELECT id FROM traces WHERE expires_at <= $1 LIMIT $2)")
-            .bind(now)
-            .bind(i64::from(limit))
-    )
+    let statement = delete_some!(tx, "traces", "expires_at <= $1 LIMIT $2");
+    execute!(tx, sqlx::query(statement).bind(now).bind(i64::from(limit)))
 }

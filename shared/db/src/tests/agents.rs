@@ -1,6 +1,7 @@
 //! Agents and their links.
 
 mod briefing;
+mod deletion;
 
 use lectern_shared::{
     clock::Timestamp,
@@ -16,7 +17,6 @@ use serde_json::json;
 use crate::{
     Db, agents, execute, on, prompts,
     testing::{at, both, commit, document, finished_or_blocked, made_in, run_in, workspace},
-    tests::traces as trace_tests,
     traces,
     traces::StoredTrace,
 };
@@ -316,6 +316,7 @@ async fn an_agent_takes_its_links_and_traces_with_it_and_nothing_else() {
         }
         assert!(commit!(t.db, |tx| agents::delete(tx, workspace, gone)), "{}", t.name);
         assert!(!commit!(t.db, |tx| agents::delete(tx, workspace, gone)), "{}", t.name);
+        commit!(t.db, |tx| agents::forget(tx, gone));
         assert!(agents::find(&t.db, workspace, gone).await.unwrap().is_none(), "{}", t.name);
         for ((link, trace), there) in rows.into_iter().zip([false, true]) {
             assert_eq!(
@@ -445,45 +446,6 @@ async fn an_agent_that_goes_while_it_is_linked_or_changed_is_unknown() {
             deleting.commit().await.unwrap();
             assert!(!late.await.unwrap(), "{}", t.name);
         }
-    }
-}
-
-#[tokio::test]
-async fn what_many_runs_of_an_agent_have_left_goes_some_of_it_at_a_time_and_comes_to_an_end() {
-    for t in &both().await {
-        let workspace = workspace(&t.db, at(0)).await;
-        let (gone, kept) = (agent(&t.db, workspace, at(0)).await, agent(&t.db, workspace, at(0)).await);
-        let mut tx = t.db.begin().await.unwrap();
-        for (agent, moment) in std::iter::repeat_n((gone, 1), 450).chain([(gone, 3), (kept, 1)]) {
-            let trace = StoredTrace { created_at: at(moment), ..trace_tests::kept(agent) };
-            traces::insert(&mut tx, run_in(workspace), &trace, None, at(100)).await.unwrap();
-        }
-        tx.commit().await.unwrap();
-        for _ in 0..3 {
-            remember(&t.db, workspace, gone, "s").await;
-        }
-        let left = async |agent: AgentId| {
-            let count: i64 =
-                on!(t.db, |c| sqlx::query_scalar("SELECT COUNT(*) FROM traces WHERE agent_id = $1")
-                    .bind(agent)
-                    .fetch_one(c))
-                .unwrap();
-            count
-        };
-        for (more, traces) in [(true, 251), (true, 51), (false, 1), (false, 1)] {
-            assert_eq!(
-                commit!(t.db, |tx| agents::forget_some_runs(tx, workspace, gone, at(2))),
-                more,
-                "{}",
-                t.name
-            );
-            assert_eq!(left(gone).await, traces, "{}: what is added meanwhile is left", t.name);
-        }
-        assert_eq!((turns(&t.db, gone, "s").await, left(kept).await), (0, 1), "{}", t.name);
-        assert!(agents::find(&t.db, workspace, gone).await.unwrap().is_some(), "{}", t.name);
-        let other = WorkspaceId::generate();
-        assert!(!commit!(t.db, |tx| agents::forget_some_runs(tx, other, kept, at(2))), "{}", t.name);
-        assert_eq!(left(kept).await, 1, "{}: it is not that workspace's", t.name);
     }
 }
 

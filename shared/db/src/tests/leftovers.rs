@@ -56,7 +56,7 @@ pub(super) async fn columns_with(db: &Db, workspace: WorkspaceId) -> Vec<(String
 
 /// Adds a row to each table that points to a workspace or its account, as requests do that had begun before it was deleted.
 #[expect(clippy::too_many_lines, reason = "a table")]
-async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
+pub(super) async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
     let [agent, thing, document] = std::array::from_fn(|_| Uuid::now_v7());
     for (statement, id) in [
         (

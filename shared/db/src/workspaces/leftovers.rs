@@ -1,6 +1,7 @@
 //! What is left of deleted workspaces. A request that had begun before its workspace was deleted can add something after: its
 //! credential was good when it was looked at. So deleted workspaces are looked through again until nothing of them is left; then
-//! their row goes, with that of the account if it was an account's own, and from then on nothing can point to it.
+//! their row goes, with that of the account if it was an account's own, and from then on nothing can point to it. One of them stays: that of
+//! [deleted agents](crate::agents::delete).
 
 use lectern_shared::{
     clock::Timestamp,
@@ -8,7 +9,10 @@ use lectern_shared::{
 };
 
 use super::remove_owned;
-use crate::{Db, Result, Tx, accounts, documents, execute, on, traces::DELETED_TOGETHER};
+use crate::{
+    Db, Result, Tx, accounts, documents, execute, on,
+    traces::{DELETED_TOGETHER, delete_some},
+};
 
 /// Documents that are deleted in one transaction.
 const DOCUMENTS: u32 = 200;
@@ -24,21 +28,30 @@ pub async fn deleted(db: &Db, after: WorkspaceId, limit: u32) -> Result<Vec<Work
 }
 
 /// Deletes some of what the runs of a deleted workspace's agents have left: traces, answers that are kept, and what sessions remember. False
-/// when there is no more of it. A workspace that is not deleted is not touched.
+/// when there is no more of it, but for what somebody else is deleting at this moment. A workspace that is not deleted is not touched.
 pub async fn purge_some_runs(tx: &mut Tx, workspace: WorkspaceId) -> Result<bool> {
     let mut most = 0;
     for statement in [
-        "DELETE FROM traces WHERE id IN (
-             SELECT id FROM traces WHERE workspace_id = $1 ORDER BY id LIMIT $2)
-           AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL)",
-        "DELETE FROM agent_memory WHERE id IN (
-             SELECT id FROM agent_memory WHERE agent_id IN (SELECT id FROM agents WHERE workspace_id = $1) LIMIT $2)
-           AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL)",
-    ] {
-        let gone = execute!(
+        delete_some!(
             tx,
-            sqlx::query(statement).bind(workspace).bind(i64::from(DELETED_TOGETHER))
-        )?;
+            "traces",
+            "workspace_id = $1 AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL) ORDER BY id LIMIT $2"
+        ),
+        // Those of deleted agents are of the workspace where the agents were.
+        delete_some!(
+            tx,
+            "traces",
+            "agent_id IN (SELECT id FROM agents WHERE workspace_id = $1)
+             AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL) LIMIT $2"
+        ),
+        delete_some!(
+            tx,
+            "agent_memory",
+            "agent_id IN (SELECT id FROM agents WHERE workspace_id = $1)
+             AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL) LIMIT $2"
+        ),
+    ] {
+        let gone = execute!(tx, sqlx::query(statement).bind(workspace).bind(i64::from(DELETED_TOGETHER)))?;
         most = most.max(gone);
     }
     Ok(most == u64::from(DELETED_TOGETHER))
