@@ -1,5 +1,6 @@
 //! Sources: sites, feeds, buckets and folders whose documents are kept in step with what is there.
 
+mod deletion;
 mod places;
 mod site;
 

@@ -7,7 +7,10 @@ pub mod runs;
 use lectern_shared::{
     clock::Timestamp,
     ids::{SourceId, WorkspaceId},
-    model::sync::SyncSource,
+    model::{
+        Json,
+        sync::{SyncConfig, SyncSource},
+    },
 };
 
 use crate::{Db, Result, Tx, execute, on};
@@ -71,6 +74,14 @@ pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: SourceId) -> Result<O
         return Ok(None);
     }
     Ok(on!(tx, |c| sqlx::query_as(select_source!("s.id = $1 AND s.workspace_id = $2"))
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
+}
+
+/// How one of a workspace's sources is read. It stays so while the workspace is [locked](crate::locks::lock_workspace).
+pub async fn config(tx: &mut Tx, workspace: WorkspaceId, id: SourceId) -> Result<Option<Json<SyncConfig>>> {
+    Ok(on!(tx, |c| sqlx::query_scalar("SELECT config FROM sources WHERE id = $1 AND workspace_id = $2")
         .bind(id)
         .bind(workspace)
         .fetch_optional(c))?)

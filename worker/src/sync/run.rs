@@ -54,9 +54,8 @@ impl<'a> SyncRunner<'a> {
         let source = source.ok_or(RunFailure::Lost)?;
         if let Some(by) = self.run.confirmed_by {
             // That is gone from the source as it is still: whoever changes it ends the run under the workspace's lock, under which each
-            // deletion makes sure that the run is this worker's.
-            self.delete_gone(by).await?;
-            return self.end(SyncRunState::Succeeded, None).await;
+            // deletion makes sure that the run is this worker's, and the source the same.
+            return self.delete_gone(&source, by).await;
         }
         let secret = self.open(&source)?;
         let context = SyncContext {
@@ -119,8 +118,7 @@ impl<'a> SyncRunner<'a> {
             return self.end_in(tx, SyncRunState::Waiting, Some(&asks)).await;
         }
         tx.commit().await?;
-        self.delete_gone(source.owner.creator()).await?;
-        self.end(SyncRunState::Succeeded, None).await
+        self.delete_gone(source, source.owner.creator()).await
     }
 
     /// Ends the run, since what it has read is not the source any more, and queues one like it: nothing that it has not come across is gone,
@@ -138,20 +136,40 @@ impl<'a> SyncRunner<'a> {
         Ok(state)
     }
 
-    /// Deletes the documents of what was found gone, in somebody's name.
-    async fn delete_gone(&self, by: UserId) -> Result<(), RunFailure> {
+    /// Whether a source was changed since it was compared. It stays as it is in a transaction that has locked the workspace.
+    async fn is_another(&self, tx: &mut Tx, source: &SyncSource) -> Result<bool, RunFailure> {
+        let current = sync::config(tx, self.run.workspace_id, source.id).await?.ok_or(RunFailure::Lost)?;
+        Ok(current != source.config)
+    }
+
+    /// Deletes the documents of what was found gone, in somebody's name, and ends the run.
+    async fn delete_gone(&self, source: &SyncSource, by: UserId) -> Result<SyncRunState, RunFailure> {
         loop {
             let gone = items::to_delete(&self.runtime.db, self.run.id, DELETED).await?;
             if gone.is_empty() {
-                return Ok(());
+                let mut tx = self.runtime.db.begin_essential().await?;
+                db::locks::lock_workspace(&mut tx, self.run.workspace_id).await?;
+                if self.is_another(&mut tx, source).await? {
+                    return self.begin_anew(tx).await;
+                }
+                return self.end_in(tx, SyncRunState::Succeeded, None).await;
             }
             for (key, document) in gone {
-                self.delete(&key, document, by).await?;
+                if let Some(ended) = self.delete(source, &key, document, by).await? {
+                    return Ok(ended);
+                }
             }
         }
     }
 
-    async fn delete(&self, key: &str, document: DocumentId, by: UserId) -> Result<(), RunFailure> {
+    /// Deletes a document, or ends the run, and tells how, where the source was changed since it was compared.
+    async fn delete(
+        &self,
+        source: &SyncSource,
+        key: &str,
+        document: DocumentId,
+        by: UserId,
+    ) -> Result<Option<SyncRunState>, RunFailure> {
         let (workspace, now) = (self.run.workspace_id, self.runtime.jobs.now());
         let claim = self.run.claim_id.ok_or(RunFailure::Lost)?;
         let mut tx = self.runtime.db.begin_essential().await?;
@@ -159,6 +177,9 @@ impl<'a> SyncRunner<'a> {
         let nothing = SyncCounts::default();
         if !runs::hold(&mut tx, self.run.id, claim, lease_end(&self.runtime.jobs), &nothing).await? {
             return Err(RunFailure::Lost);
+        }
+        if self.is_another(&mut tx, source).await? {
+            return self.begin_anew(tx).await.map(Some);
         }
         delete_with_receipt(&mut tx, workspace, document, by, now).await?;
         items::forget(&mut tx, self.run.source_id, key).await?;
@@ -175,7 +196,8 @@ impl<'a> SyncRunner<'a> {
             request_id: None,
         };
         db::audit::insert(&mut tx, &event).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await?;
+        Ok(None)
     }
 
     /// Ends the run.

@@ -171,7 +171,8 @@ pub async fn cancel(
 }
 
 /// Stops the run of a source that is [locked](super::lock), if it asks whether so much is to be deleted, or was told to: what it has found
-/// gone, the source may have as it is from now on. Whoever is at it holds the claim no more.
+/// gone, the source may have as it is from now on. Whoever is at it holds the claim no more. Any other run of it has found nothing gone, also if
+/// it was cut off before it had deleted everything.
 pub async fn cancel_deletion(
     tx: &mut Tx,
     workspace: WorkspaceId,
@@ -190,6 +191,15 @@ pub async fn cancel_deletion(
         .bind(workspace)
         .bind(why)
         .bind(now)
+    )?;
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM source_run_items WHERE outcome = 'gone' AND run_id IN (
+                 SELECT id FROM source_runs WHERE source_id = $1 AND workspace_id = $2 AND state IN ('queued', 'running'))"
+        )
+        .bind(source)
+        .bind(workspace)
     )?;
     Ok(())
 }

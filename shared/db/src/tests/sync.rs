@@ -171,8 +171,14 @@ async fn whoever_is_to_delete_what_is_gone_may_not_once_the_source_is_another_on
         let looking = queued(&t.db, owner, source).await.expect(t.name).id;
         commit!(t.db, |tx| runs::cancel_deletion(tx, owner, source, "It is another one.", at(50)));
         assert_eq!(state(looking).await, SyncRunState::Queued, "{}", t.name);
-        claimed(&t.db, at(60), 1).await.expect(t.name);
+        let run = claimed(&t.db, at(60), 1).await.expect(t.name);
+        for (key, outcome) in [("gone", SyncOutcome::Gone), ("failed", SyncOutcome::Failed)] {
+            commit!(t.db, |tx| items::note(tx, &run, key, outcome, None, None));
+        }
         commit!(t.db, |tx| runs::cancel_deletion(tx, owner, source, "It is another one.", at(70)));
         assert_eq!(state(looking).await, SyncRunState::Running, "{}", t.name);
+        let outcome = async |key| items::outcome(&t.db, looking, key).await.unwrap();
+        assert_eq!(outcome("gone").await, None, "{}: the other one may have it", t.name);
+        assert_eq!(outcome("failed").await, Some(SyncOutcome::Failed), "{}", t.name);
     }
 }
