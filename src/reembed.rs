@@ -47,8 +47,7 @@ pub(crate) async fn run(settings: Settings) -> Result<(), FatalError> {
     runtime.jobs.doorbell().ring(runtime.settings.jobs.concurrency);
     wait(&runtime, space, &shutdown).await?;
     shutdown.begin();
-    shutdown.finished().await;
-    runtime.close().await;
+    shutdown.finished(runtime.close()).await;
     Ok(())
 }
 

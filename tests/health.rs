@@ -1,10 +1,13 @@
 //! Starting, being healthy, and ending.
 
+use std::time::{Duration, Instant};
+
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::support::{
     client::{Client, data, envelope, send},
+    db::PostgresServer,
     in_both_modes, on_postgres_too,
     service::{Mode, Service},
 };
@@ -50,6 +53,25 @@ async fn a_killed_service_starts_again(mode: Mode) {
     assert!(!client.is_ready().await);
     service.restart().await;
     assert_eq!(data(health(&client, "/health/ready").await)["status"], "ready");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_a_service_whose_database_is_gone_at_once() {
+    // Less than whoever asks the database waits for a connection.
+    const AT_ONCE: Duration = Duration::from_secs(8);
+    let mut server = PostgresServer::start().await;
+    let mut service = Service::in_mode(Mode::Postgres).database_url(&server.url()).start().await;
+    let says = |words: &'static str| {
+        move |event: &Value| event["fields"]["message"].as_str().is_some_and(|text| text.contains(words))
+    };
+    server.crash().await;
+    service.logged("that the database is missed", says("trying again")).await;
+    service.ask_to_stop();
+    service.logged("the first signal", says("stopping: no new work is taken")).await;
+    let asked = Instant::now();
+    let status = service.terminate().await;
+    assert_eq!(status.code(), Some(0), "{status}");
+    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

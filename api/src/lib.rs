@@ -175,9 +175,11 @@ async fn answer(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) ->
         stopping.begin();
         let _ = served.send(end);
     });
-    shutdown.finished().await;
-    recorder.finish().await;
-    runtime.close().await;
+    let closing = async {
+        recorder.finish().await;
+        runtime.close().await;
+    };
+    shutdown.finished(closing).await;
     tracing::info!("stopped");
     match result.await {
         Ok(end) => Ok(end?),

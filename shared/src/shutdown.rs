@@ -1,12 +1,17 @@
 //! Stopping. A first signal asks everything to drain; a second one, or the end of the grace time, aborts.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, pin::pin, time::Duration};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{sleep, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long a drain may take before it becomes an abort.
 pub const GRACE: Duration = Duration::from_secs(20);
+/// How long tasks that are aborted have to hand back what they hold, and as long again what is closed after them.
+const UNWIND: Duration = Duration::from_secs(1);
 
 /// The two stages of stopping, and the tasks that are waited for. Cheap to clone; clones share the state.
 #[derive(Clone, Debug, Default)]
@@ -32,9 +37,16 @@ impl Shutdown {
         &self.hard
     }
 
-    /// Runs `task` in the background; stopping waits for it.
+    /// Runs `task` in the background; stopping waits for it. A moment after everything is aborted it is dropped, whatever it waits for.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(task);
+        let hard = self.hard.clone();
+        self.tasks.spawn(async move {
+            let dropped = async {
+                hard.cancelled().await;
+                sleep(UNWIND).await;
+            };
+            tokio::select! { () = task => {}, () = dropped => {} }
+        });
     }
 
     /// Asks everything to drain.
@@ -70,20 +82,65 @@ impl Shutdown {
         Ok(())
     }
 
-    /// Waits until the shutdown has begun and every task has ended, at most [`GRACE`] after its begin; whatever
-    /// still runs then is aborted and given a moment to unwind. True when everything ended by itself.
-    pub async fn finished(&self) -> bool {
+    /// Waits until the shutdown has begun and every task has ended, and then does what is left to do, such as to close what they used: at
+    /// most [`GRACE`] after its begin, and no longer than until everything is aborted. What still runs then is given a moment to unwind. True
+    /// when everything ended by itself.
+    pub async fn finished(&self, closing: impl Future<Output = ()>) -> bool {
         self.soft.cancelled().await;
         self.tasks.close();
-        let drained = tokio::select! {
-            () = self.tasks.wait() => true,
+        let mut ending = pin!(async {
+            self.tasks.wait().await;
+            closing.await;
+        });
+        let has_ended = tokio::select! {
+            () = &mut ending => true,
             () = self.hard.cancelled() => false,
-            () = tokio::time::sleep(GRACE) => false,
+            () = sleep(GRACE) => false,
         };
-        if !drained {
+        if !has_ended {
             self.hard.cancel();
-            let _ = tokio::time::timeout(Duration::from_secs(2), self.tasks.wait()).await;
+            // A server that is away must not keep the process: neither tasks nor connections that wait for its answer.
+            let _ = timeout(UNWIND * 2, ending).await;
         }
-        drained
+        has_ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_ends_by_itself_is_waited_for_and_what_is_left_comes_after_it() {
+        let shutdown = Shutdown::new();
+        let (ended, mut has_ended) = tokio::sync::oneshot::channel();
+        let soft = shutdown.soft().clone();
+        shutdown.spawn(async move {
+            soft.cancelled().await;
+            let _ = ended.send(());
+        });
+        shutdown.begin();
+        let closing = async { assert_eq!(has_ended.try_recv(), Ok(())) };
+        assert!(shutdown.finished(closing).await);
+    }
+
+    #[tokio::test]
+    async fn an_abort_waits_neither_for_tasks_nor_for_what_is_left_to_do() {
+        for is_stuck in [true, false] {
+            let shutdown = Shutdown::new();
+            if is_stuck {
+                shutdown.spawn(pending());
+            }
+            shutdown.begin();
+            let began = Instant::now();
+            let aborting = async { shutdown.abort() };
+            let closing = async { if is_stuck { ready(()).await } else { pending().await } };
+            let (has_ended, ()) = tokio::join!(shutdown.finished(closing), aborting);
+            assert!(!has_ended && began.elapsed() < GRACE / 2, "{:?}", began.elapsed());
+        }
     }
 }

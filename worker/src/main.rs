@@ -58,8 +58,7 @@ async fn work(settings: Settings) -> Result<(), FatalError> {
         health::serve(runtime.clone(), listener, &shutdown)?;
     }
     tracing::info!("working");
-    shutdown.finished().await;
-    runtime.close().await;
+    shutdown.finished(runtime.close()).await;
     tracing::info!("stopped");
     Ok(())
 }

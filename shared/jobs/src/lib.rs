@@ -453,7 +453,7 @@ mod tests {
             };
             tokio::time::timeout(Duration::from_mins(1), right).await.expect("nobody sets the clock");
             shutdown.begin();
-            assert!(shutdown.finished().await, "it ends with the service");
+            assert!(shutdown.finished(std::future::ready(())).await, "it ends with the service");
         }
     }
 }
