@@ -17,7 +17,7 @@ use serde_json::json;
 use tracing::{Instrument, Span};
 
 use crate::{
-    dashboard,
+    dashboard::{self, FailureFrame},
     error::{ApiError, ApiErrorKind},
     error_response::{is_not_set_up, status_of},
     leftover::DrainableBody,
@@ -52,7 +52,8 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             is_expected = is_not_set_up(&error);
             let allow = response.headers_mut().remove(header::ALLOW);
-            response = face.error_response(&error, id.as_str());
+            let frame = response.extensions_mut().remove::<FailureFrame>();
+            response = face.error_response(&error, id.as_str(), frame.as_ref());
             if let Some(allow) = allow {
                 response.headers_mut().insert(header::ALLOW, allow);
             }
@@ -130,7 +131,7 @@ impl ResponseFace {
             () if dashboard::is_page(path) && dashboard::wants_json(headers) => Self::Json,
             () if dashboard::is_page(path) || is_under("/cite") => Self::page(path),
             // Whoever typed an address wants words; programs do not ask for pages.
-            () if !is_known && !is_under("/api") && !is_under("/admin") && wants_page(headers) => {
+            () if !is_known && !is_under("/api") && !is_under("/admin") && dashboard::wants_page(headers) => {
                 Self::page(path)
             }
             () => Self::Json,
@@ -141,13 +142,13 @@ impl ResponseFace {
         Self::Page { depth: path.matches('/').count().saturating_sub(1) }
     }
 
-    /// The answer to a request that failed.
-    fn error_response(self, error: &ApiError, request_id: &str) -> Response {
+    /// The answer to a request that failed. On a page, the menu stands around it where that is known.
+    fn error_response(self, error: &ApiError, request_id: &str, frame: Option<&FailureFrame>) -> Response {
         let mut response = match self {
             Self::Json => error_body(error, request_id),
             Self::OpenAi => openai::error_response(error),
             Self::Mcp => mcp::error_response(error),
-            Self::Page { depth } => dashboard::error_response(error, request_id, depth),
+            Self::Page { depth } => dashboard::error_response(error, request_id, depth, frame),
         };
         if let Some(seconds) = error.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -159,12 +160,6 @@ impl ResponseFace {
         }
         response
     }
-}
-
-/// Whether it is a browser that goes to an address.
-fn wants_page(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 fn error_body(error: &ApiError, request_id: &str) -> Response {

@@ -8,6 +8,7 @@ mod layout;
 mod pages;
 mod people;
 mod published;
+mod said;
 mod screenshots;
 mod sources;
 

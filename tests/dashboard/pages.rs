@@ -303,9 +303,14 @@ async fn browsers_find_the_icon_where_a_page_names_none() {
     }
     // Pages of failures show it too.
     let failed = send(client.request_outside(Method::GET, "/sign-in/nowhere")).await;
-    let policy = failed.headers()[CONTENT_SECURITY_POLICY].to_str().expect("text");
+    let policy = failed.headers()[CONTENT_SECURITY_POLICY].to_str().expect("text").to_owned();
     assert_eq!(failed.status(), StatusCode::NOT_FOUND);
     assert!(policy.contains("img-src 'self'"), "{policy}");
+    let page = failed.text().await.expect("a text");
+    assert!(
+        page.contains("<link rel=\"icon\" type=\"image/svg+xml\" href=\"../assets/icon.svg\">"),
+        "{page}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -354,7 +359,7 @@ async fn the_jobs_go_on_on_another_page() {
         let html = visits.get(path).await.text().await.expect("a text");
         let mut links = html.split("href=\"").filter_map(|rest| rest.split('"').next());
         let next = links.find(|link| link.starts_with("jobs?"));
-        (html.matches("<td class=\"name\">").count(), next.map(|next| next.replace("&#38;", "&")))
+        (html.matches("<td data-label=\"Whose\"").count(), next.map(|next| next.replace("&#38;", "&")))
     };
     let (rows, next) = page("/jobs").await;
     assert_eq!(rows, 50);

@@ -134,6 +134,11 @@ impl Visitor {
         self.caller.actor()
     }
 
+    /// Whether a script of the page asks, which shows itself what becomes of it.
+    pub(super) fn is_script(&self) -> bool {
+        self.wants_json
+    }
+
     /// Sends the browser on to a path from the root, after something was done.
     pub(super) fn go(&self, path: &str) -> Response {
         see_other(&format!("{}{path}", self.frame.root), self.wants_json)
@@ -170,6 +175,12 @@ pub(super) fn see_other(location: &str, wants_json: bool) -> Response {
 pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accepted.contains("application/json") && !accepted.contains("text/html")
+}
+
+/// Whether it is a browser that goes to an address.
+pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 /// The way from a path's folder to the root.
@@ -376,6 +387,7 @@ fn notice(said: &str) -> Option<Notice> {
         "agent-deleted" => "Deleted. Nobody can ask the agent any more.",
         "workspace-deleted" => "The workspace is deleted, with all that was in it. You are in your own now.",
         "queued" => "Queued. It is read again from its source.",
+        "job-queued" => "The job waits in the queue again. It is tried as soon as a worker is free.",
         "stopped" => "Stopped.",
         "sent" => "On its way.",
         "removed" => "Removed.",

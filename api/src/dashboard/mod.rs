@@ -12,6 +12,7 @@ mod collections;
 mod documents;
 mod elsewhere;
 mod evaluations;
+mod failure;
 mod frame;
 mod home;
 mod markdown;
@@ -32,18 +33,15 @@ use axum::{
     Router,
     body::Bytes,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
-    response::{Html, IntoResponse, Response},
+    response::{Html, IntoResponse},
     routing::{get, post},
 };
 
-pub(crate) use self::frame::wants_json;
-use crate::{
-    error::{ApiError, ApiErrorKind},
-    error_response::status_of,
-    response::ApiResult,
-    state::AppState,
-    static_file::StaticFile,
+pub(crate) use self::{
+    failure::{FailureFrame, error_response},
+    frame::{wants_json, wants_page},
 };
+use crate::{error::ApiError, response::ApiResult, state::AppState, static_file::StaticFile};
 
 /// What a page may load, run and ask for, and in whose frames it stands. Nothing of it stands in the page itself: no script, no style.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,11 +120,6 @@ const NOTHING_HERE: (&str, &str) = (
     "The link is not complete, or its time is over, or what it led to was deleted, or it is not yours to see.",
 );
 
-/// What stands above a failure.
-const DID_NOT_WORK: &str = "That did not work";
-/// What is said above the fields of a form that are wrong. The scripts of the pages say the same.
-const WRONG_FIELDS: &str = "Some fields need another value; see below.";
-
 /// A file that pages load.
 macro_rules! asset {
     ($name:literal, $content_type:literal) => {
@@ -204,51 +197,12 @@ pub(crate) fn router() -> Router<AppState> {
         "text/javascript; charset=utf-8",
         Bytes::from_static(include_bytes!("assets/embed.js")),
     );
-    // Browsers ask for it by themselves where nothing names an icon: on pages of failures, and where something is shown that is no page.
+    // Browsers ask for it by themselves where nothing names an icon: where something is shown that is no page.
     let (_, icon) = asset!("icon.svg", "image/svg+xml");
     for (path, file) in assets.into_iter().chain([("/embed.js", embed), ("/favicon.ico", icon)]) {
         router = router.route(path, get(async move |headers: HeaderMap| file.answer(&headers)));
     }
     router
-}
-
-#[derive(Template)]
-#[template(path = "error.html")]
-struct ErrorPage<'a> {
-    title: &'a str,
-    message: &'a str,
-    request_id: &'a str,
-    /// Every field of a form that is wrong, and what would be right.
-    fields: &'a [(&'a str, &'a str)],
-    /// How to go on from here; empty when there is nothing to say.
-    hint: &'a str,
-    /// The way from the page's folder to the root, under whatever path a proxy has put that.
-    root: &'a str,
-}
-
-/// The answer to a person's request that failed, for a path that is so many folders below the root.
-pub(crate) fn error_response(error: &ApiError, request_id: &str, depth: usize) -> Response {
-    let (title, message) = if error.kind == ApiErrorKind::NotFound {
-        NOTHING_HERE
-    } else if error.fields.is_empty() {
-        (DID_NOT_WORK, error.message.as_str())
-    } else {
-        // Programs are told where the fields are named; here they stand below.
-        (DID_NOT_WORK, WRONG_FIELDS)
-    };
-    let status = status_of(error);
-    let root = "../".repeat(depth);
-    let fields: Vec<_> =
-        error.fields.iter().map(|field| (text::field_label(&field.path), field.message.as_str())).collect();
-    let hint = match (fields.is_empty(), error.code) {
-        (false, _) => "Go back in your browser to change it: what you wrote is still there.",
-        (true, "other_workspace") => {
-            "Go back in your browser to send it again: what you wrote is still there."
-        }
-        (true, _) => "",
-    };
-    let page = ErrorPage { title, message, request_id, fields: &fields, hint, root: &root };
-    html(&PagePolicy::Static, status, &page).unwrap_or_else(|_| (status, message.to_owned()).into_response())
 }
 
 /// A page as browsers get it. It may be for one person alone, so nobody in between keeps it, and its address goes to no other site.
@@ -274,29 +228,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_a_page_that_repeats_nothing_as_html() {
-        let error = ApiError::new(ApiErrorKind::Unavailable, "unavailable", "<b>\"away\" & so on</b>");
-        let message = error.message.as_str();
-        let page = ErrorPage { title: "Title", message, request_id: "r-1", fields: &[], hint: "", root: "" };
-        let text = page.render().unwrap();
-        assert!(!text.contains("<b>") && text.contains("away") && text.contains("r-1"), "{text}");
-        let response = error_response(&error, "r-1", 1);
-        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(response.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
-    }
-
-    #[tokio::test]
-    async fn wrong_fields_of_a_form_are_told_in_words_for_people() {
-        let error = ApiError::invalid_field("name", "must not be blank");
-        let page =
-            axum::body::to_bytes(error_response(&error, "r-1", 1).into_body(), usize::MAX).await.unwrap();
-        let page = String::from_utf8(page.to_vec()).unwrap();
-        assert!(page.contains(WRONG_FIELDS) && page.contains("must not be blank"), "{page}");
-        assert!(!page.contains("`fields`"), "{page}");
-        assert!(include_str!("assets/app.js").contains(WRONG_FIELDS), "scripts say the same");
-    }
-
-    #[test]
     fn every_form_that_changes_something_names_the_workspace_of_its_page() {
         // Those of an account, of nobody yet, and of which workspace it is; and those whose addresses no template writes.
         const OTHERS: [&str; 12] = [
@@ -313,36 +244,61 @@ mod tests {
             "{{ panel.action }}",
             "{{ feedback }}",
         ];
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
         let mut named = 0;
-        for folder in [folder.join("parts"), folder] {
-            let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-            for path in files.filter(|path| path.is_file()) {
-                let text = std::fs::read_to_string(&path).unwrap();
-                for form in text.split("<form ").skip(1).map(|rest| rest.split('>').next().unwrap()) {
-                    if !form.contains("method=\"post\"") {
-                        continue;
-                    }
-                    let action = form.split("action=\"").nth(1).unwrap().split('"').next().unwrap();
-                    if OTHERS.contains(&action.trim_start_matches("{{ frame.root }}")) {
-                        continue;
-                    }
-                    assert!(action.ends_with("?{{ frame.stamp() }}"), "{}: {form}", path.display());
-                    named += 1;
+        for (path, text) in templates() {
+            for form in text.split("<form ").skip(1).map(|rest| rest.split('>').next().unwrap()) {
+                if !form.contains("method=\"post\"") {
+                    continue;
                 }
+                let action = form.split("action=\"").nth(1).unwrap().split('"').next().unwrap();
+                if OTHERS.contains(&action.trim_start_matches("{{ frame.root }}")) {
+                    continue;
+                }
+                assert!(action.ends_with("?{{ frame.stamp() }}"), "{path}: {form}");
+                named += 1;
             }
         }
         assert!(named > 60, "{named} forms were looked at");
     }
 
+    /// The templates, by name.
+    fn templates() -> Vec<(String, String)> {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+        let mut all = Vec::new();
+        for folder in [folder.join("parts"), folder] {
+            let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            for path in files.filter(|path| path.is_file()) {
+                all.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+        all
+    }
+
     #[test]
-    fn the_style_loads_nothing_and_is_the_one_that_pages_name() {
+    fn each_value_of_a_table_that_is_stacked_on_phones_names_its_column() {
+        let mut named = 0;
+        for (path, text) in templates() {
+            for table in text.split("<table class=\"stacks\"").skip(1) {
+                let table = table.split("</table>").next().unwrap();
+                if table.contains("<tbody></tbody>") {
+                    // A script fills it.
+                    continue;
+                }
+                for heading in table.split("<th scope=\"col\"").skip(1) {
+                    let heading = heading.split_once('>').and_then(|(_, rest)| rest.split("</th>").next());
+                    // Columns of buttons have names that nobody sees.
+                    let Some(heading) = heading.filter(|heading| !heading.contains('<')) else { continue };
+                    assert!(table.contains(&format!("<td data-label=\"{heading}\"")), "{path}: {heading}");
+                    named += 1;
+                }
+            }
+        }
+        assert!(named > 50, "{named} columns were looked at");
+    }
+
+    #[test]
+    fn the_style_loads_nothing() {
         let style = include_str!("assets/style.css");
         assert!(!style.contains("url(") && !style.contains("@import"), "{style}");
-        for (root, href) in [("", "\"assets/style.css\""), ("../../", "\"../../assets/style.css\"")] {
-            let page = ErrorPage { title: "", message: "", request_id: "", fields: &[], hint: "", root };
-            let page = page.render().unwrap();
-            assert!(page.contains(href), "{page}");
-        }
     }
 }

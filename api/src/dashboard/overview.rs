@@ -34,7 +34,7 @@ use crate::{
         audit::AuditService,
         jobs::{JobFilter, JobOperator, JobService},
         traces::TraceService,
-        workspaces::{UsageService, members::MemberService},
+        workspaces::UsageService,
     },
     state::AppState,
 };
@@ -90,7 +90,10 @@ struct AuditRow {
     at: Timestamp,
     who: String,
     what: String,
-    target: String,
+    kind: String,
+    /// Of what it was done to, if that has one and is there still.
+    name: String,
+    id: String,
     address: String,
 }
 
@@ -200,29 +203,24 @@ fn bar(date: &str, at: u64, count: u64, most: u64) -> DayBar {
 
 /// Shows what was done in the workspace.
 #[handler]
-pub(super) async fn audit(
-    State(audit): State<AuditService>,
-    State(members): State<MemberService>,
-    visitor: Visitor,
-    uri: Uri,
-) -> ApiResult {
-    const MEMBERS: u32 = 200;
+pub(super) async fn audit(State(audit): State<AuditService>, visitor: Visitor, uri: Uri) -> ApiResult {
     let actor = visitor.actor();
     let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
     let mut events = audit.list(&actor, before, ROWS + 1).await?;
     let has_more = events.len() > ROWS as usize;
     events.truncate(ROWS as usize);
     let next = events.last().map(|last| *last.id.as_uuid()).filter(|_| has_more);
-    let known = members.list(&actor, visitor.frame.workspace_id, Uuid::max(), MEMBERS).await?;
-    let names: HashMap<_, _> = known.into_iter().map(|member| (member.user_id, member.email)).collect();
+    let names = audit.names(&actor, &events).await?;
     let rows = events.into_iter().map(|event| AuditRow {
         at: event.at,
         who: {
-            let who = names.get(&event.user_id).cloned().unwrap_or_else(|| event.user_id.to_string());
+            let who = names.of_user(&event).map_or_else(|| event.user_id.to_string(), str::to_owned);
             if event.token_id.is_some() { format!("{who}, by an API token") } else { who }
         },
         what: event.action.as_str().replace('_', " "),
-        target: format!("{} {}", event.target_kind, event.target_id),
+        name: names.of_target(&event).unwrap_or_default().to_owned(),
+        kind: event.target_kind.replace('_', " "),
+        id: event.target_id,
         address: event.address.unwrap_or_default(),
     });
     let page = AuditPage { rows: rows.collect(), next, frame: visitor.frame };
@@ -314,7 +312,7 @@ pub(super) async fn retry(
 ) -> ApiResult {
     let operator = JobOperator::Admin(visitor.caller.user.id);
     jobs.change_and_find(operator, JobAction::Retry, id).await?;
-    Ok(visitor.go("jobs?said=queued"))
+    Ok(visitor.go("jobs?said=job-queued"))
 }
 
 #[cfg(test)]

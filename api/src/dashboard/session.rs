@@ -2,14 +2,18 @@
 //! sends, so that all that comes after knows one way alone; and it lets nothing be changed but from this service's own pages.
 
 use axum::{
-    extract::{Request, State},
+    extract::{MatchedPath, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use lectern_shared::ids::WorkspaceId;
 
-use super::{elsewhere, is_page};
+use super::{
+    elsewhere,
+    frame::{wants_json, wants_page},
+    is_page,
+};
 use crate::{
     auth::{PageWorkspace, WORKSPACE, headers::presented_credentials},
     client_address::TrustedProxy,
@@ -89,7 +93,8 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 pub(crate) async fn admit(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_page = is_page(path);
-    if !is_page && !is_api(path) {
+    let is_nowhere = !is_page && is_nowhere(&request);
+    if !is_page && !is_nowhere && !is_api(path) {
         return next.run(request).await;
     }
     let is_proxied = request.extensions().get::<TrustedProxy>().is_some();
@@ -119,11 +124,18 @@ pub(crate) async fn admit(State(state): State<AppState>, mut request: Request, n
         {
             headers.insert(WORKSPACE, workspace);
         }
-        if is_page && elsewhere::is_link(&request) {
+        if (is_page || is_nowhere) && !wants_json(request.headers()) {
             return elsewhere::answer(&state, request, next).await;
         }
     }
     next.run(request).await
+}
+
+/// Whether a person goes to an address at which there is nothing, which is told on a page too.
+fn is_nowhere(request: &Request) -> bool {
+    *request.method() == Method::GET
+        && request.extensions().get::<MatchedPath>().is_none()
+        && wants_page(request.headers())
 }
 
 fn is_api(path: &str) -> bool {

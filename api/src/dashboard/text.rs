@@ -33,6 +33,23 @@ impl Notice {
     }
 }
 
+/// A piece of what is said, and whether it is code.
+pub(super) type TextSpan<'a> = (bool, &'a str);
+
+/// The pieces of a text, in which code stands between backticks. A backtick without another one is itself.
+pub(super) fn spans(text: &str) -> Vec<TextSpan<'_>> {
+    let (mut spans, mut rest) = (Vec::new(), text);
+    while let Some((before, behind)) = rest.split_once('`')
+        && let Some((code, after)) = behind.split_once('`')
+    {
+        spans.extend([(false, before), (true, code)]);
+        rest = after;
+    }
+    spans.push((false, rest));
+    spans.retain(|(_, piece)| !piece.is_empty());
+    spans
+}
+
 /// Where an ingestion stands.
 pub(super) struct IngestionState {
     pub(super) word: &'static str,
@@ -203,6 +220,16 @@ pub(super) const fn stop_word(is_stopped: bool) -> &'static str {
     if is_stopped { "stopped" } else { "ended" }
 }
 
+/// How long it is until something, as people say it.
+pub(super) fn in_time(wait: Duration) -> String {
+    let seconds = wait.as_secs().max(1);
+    match seconds {
+        0..120 => format!("in {}", counted(seconds, "second", "seconds")),
+        120..7_200 => format!("in {} minutes", seconds / 60),
+        7_200.. => format!("in {} hours", seconds / 3_600),
+    }
+}
+
 /// A time of day, in UTC: scripts show it as people at the browser have it.
 pub(super) fn moment(at: Timestamp) -> String {
     let text = at.to_string();
@@ -330,6 +357,19 @@ mod tests {
         }
         assert_eq!((duration(12), duration(1_240)), ("12 ms".to_owned(), "1.2 s".to_owned()));
         assert_eq!(moment(Timestamp::from_micros(0)), "1970-01-01 00:00 UTC");
+        for (seconds, words) in
+            [(0, "in 1 second"), (119, "in 119 seconds"), (150, "in 2 minutes"), (7_200, "in 2 hours")]
+        {
+            assert_eq!(in_time(Duration::from_secs(seconds)), words);
+        }
+    }
+
+    #[test]
+    fn code_is_told_from_what_is_said() {
+        assert_eq!(spans("see `fields`."), [(false, "see "), (true, "fields"), (false, ".")]);
+        assert_eq!(spans("`a`"), [(true, "a")]);
+        assert_eq!(spans("5` of it"), [(false, "5` of it")]);
+        assert!(spans("").is_empty());
     }
 
     #[test]

@@ -47,9 +47,9 @@ const QUESTION: usize = 200;
 /// Evaluations that can be chosen, and characters of a citation that is.
 const EVALUATIONS: u32 = 50;
 const QUOTE: usize = 100;
-/// The chart of a trace, in its own units.
+/// The chart of a trace: its width in its own units, which are drawn out to as much as there is, and the height of a step in pixels.
 const CHART_WIDTH: f64 = 600.0;
-const BAR_HEIGHT: usize = 36;
+const BAR_HEIGHT: usize = 38;
 
 #[derive(Template)]
 #[template(path = "traces.html")]
@@ -93,8 +93,8 @@ struct TracePage {
     can_ask_again: bool,
     /// What it answers now.
     now: Option<String>,
-    /// The evaluations that it can become a case of.
-    evaluations: Vec<(EvaluationId, String)>,
+    /// The evaluations that it can become a case of; none where it can become no case.
+    evaluations: Option<Vec<(EvaluationId, String)>>,
     /// What a case can expect of its citations.
     cited: Vec<CitedWords>,
     /// Why there is no answer, where the run failed.
@@ -297,9 +297,11 @@ async fn page(
     let actor = visitor.actor();
     // Others than those who build agents see their own answers here, and evaluate nothing.
     let evaluations = match actor.may(Permission::BuildAgents) {
-        Ok(_) if question.is_some() => evaluations.list(&actor, Uuid::max(), EVALUATIONS).await?,
-        Ok(_) | Err(_) => Vec::new(),
+        Ok(_) if question.is_some() => Some(evaluations.list(&actor, Uuid::max(), EVALUATIONS).await?),
+        Ok(_) | Err(_) => None,
     };
+    let evaluations = evaluations
+        .map(|found| found.into_iter().map(|evaluation| (evaluation.id, evaluation.name)).collect());
     let can_ask_again = question.is_some();
     let question = question.unwrap_or_else(|| NO_QUESTION.to_owned());
     let steps: Vec<StepRow> = whole.steps.into_iter().map(StepRow::from).collect();
@@ -324,7 +326,7 @@ async fn page(
         now,
         cited,
         failure,
-        evaluations: evaluations.into_iter().map(|one| (one.id, one.name)).collect(),
+        evaluations,
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
@@ -341,14 +343,15 @@ fn bars(steps: &[StepRow], whole_ms: u64) -> Vec<ChartBar> {
         ChartBar {
             class: if step.kind == "Tool" { "tool" } else { "" },
             x: format!("{x:.1}"),
-            y: at * BAR_HEIGHT + 16,
+            y: at * BAR_HEIGHT + 20,
             width: format!("{:.1}", width.max(1.0)),
-            text_y: at * BAR_HEIGHT + 12,
+            text_y: at * BAR_HEIGHT + 15,
+            // What it took comes first: a narrow screen has no room for the rest.
             label: format!(
-                "{}: {} ({})",
+                "{} · {}: {}",
+                step.took,
                 step.kind,
-                step.action.chars().take(40).collect::<String>(),
-                step.took
+                step.action.chars().take(40).collect::<String>()
             ),
         }
     };

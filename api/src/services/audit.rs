@@ -1,6 +1,9 @@
 //! The audit log of a workspace: who did what to what, from where.
 
-use std::fmt::Display;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt::Display,
+};
 
 use lectern_db::{self as db, Db, DbError, Tx, audit::AuditEvent};
 use lectern_shared::{clock::Clock, ids::AuditEventId, model::audit::AuditAction};
@@ -8,6 +11,29 @@ use uuid::Uuid;
 
 use super::actor::{Actor, Permission};
 use crate::error::ApiError;
+
+/// What an account is called in the log.
+const ACCOUNT: &str = "user";
+
+/// What things of the log are called today, by their kind and id.
+#[derive(Debug, Default)]
+pub(crate) struct AuditNames(HashMap<(String, Uuid), String>);
+
+impl AuditNames {
+    /// The e-mail of whoever did it, if they are a member.
+    pub(crate) fn of_user(&self, event: &AuditEvent) -> Option<&str> {
+        self.find(ACCOUNT, *event.user_id.as_uuid())
+    }
+
+    /// What it was done to is called so, if it is there still.
+    pub(crate) fn of_target(&self, event: &AuditEvent) -> Option<&str> {
+        self.find(&event.target_kind, event.target_id.parse().ok()?)
+    }
+
+    fn find(&self, kind: &str, id: Uuid) -> Option<&str> {
+        self.0.get(&(kind.to_owned(), id)).map(String::as_str)
+    }
+}
 
 /// The audit log. Cheap to clone.
 #[derive(Clone)]
@@ -55,5 +81,24 @@ impl AuditService {
     ) -> Result<Vec<AuditEvent>, ApiError> {
         let owner = actor.may(Permission::ManageWorkspace)?;
         Ok(db::audit::list(&self.db, owner.workspace_id, before.into(), limit).await?)
+    }
+
+    /// The names of what these lines are about: they note ids alone. One query finds those of a kind.
+    pub(crate) async fn names(&self, actor: &Actor, events: &[AuditEvent]) -> Result<AuditNames, ApiError> {
+        let owner = actor.may(Permission::ManageWorkspace)?;
+        let mut wanted: BTreeMap<&str, BTreeSet<Uuid>> = BTreeMap::new();
+        for event in events {
+            wanted.entry(ACCOUNT).or_default().insert(*event.user_id.as_uuid());
+            if let Ok(target) = event.target_id.parse::<Uuid>() {
+                wanted.entry(event.target_kind.as_str()).or_default().insert(target);
+            }
+        }
+        let mut names = HashMap::new();
+        for (kind, ids) in wanted {
+            let ids: Vec<Uuid> = ids.into_iter().collect();
+            let found = db::audit::names(&self.db, owner.workspace_id, kind, &ids).await?;
+            names.extend(found.into_iter().map(|(id, name)| ((kind.to_owned(), id), name)));
+        }
+        Ok(AuditNames(names))
     }
 }

@@ -7,6 +7,8 @@ use lectern_shared::{
     ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
     model::audit::AuditAction,
 };
+use sqlx::QueryBuilder;
+use uuid::Uuid;
 
 use crate::{Db, Result, Tx, execute, on};
 
@@ -87,4 +89,35 @@ pub async fn list(
     .bind(before)
     .bind(i64::from(limit))
     .fetch_all(c))?)
+}
+
+/// What those of these things are called that a workspace has still, by their ids; `kind` is what lines call such a thing. Things of
+/// other kinds have no names.
+pub async fn names(db: &Db, workspace: WorkspaceId, kind: &str, ids: &[Uuid]) -> Result<Vec<(Uuid, String)>> {
+    let select = match kind {
+        "user" => {
+            "SELECT id, email FROM members JOIN users ON users.id = members.user_id WHERE members.workspace_id = "
+        }
+        "agent" => "SELECT id, name FROM agents WHERE workspace_id = ",
+        "api_token" => "SELECT id, description FROM api_tokens WHERE workspace_id = ",
+        "collection" => "SELECT id, name FROM collections WHERE workspace_id = ",
+        "document" => "SELECT id, name FROM documents WHERE deleted_at IS NULL AND workspace_id = ",
+        "evaluation" => "SELECT id, name FROM evaluations WHERE workspace_id = ",
+        "source" => "SELECT id, name FROM sources WHERE workspace_id = ",
+        "tool" => "SELECT id, name FROM tools WHERE workspace_id = ",
+        "webhook" => "SELECT id, url FROM webhooks WHERE workspace_id = ",
+        _ => return Ok(Vec::new()),
+    };
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new(select);
+        query.push_bind(workspace).push(" AND id IN (");
+        let mut list = query.separated(", ");
+        for id in ids {
+            list.push_bind(*id);
+        }
+        query.push(")").build_query_as().fetch_all(c).await
+    })?)
 }

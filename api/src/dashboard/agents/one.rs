@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
 use lectern_derive::handler;
-use lectern_shared::ids::AgentId;
+use lectern_shared::{
+    ids::AgentId,
+    model::{document::Document, job::JobState},
+};
 use uuid::Uuid;
 
 use super::fields::AgentFields;
@@ -14,12 +17,13 @@ use crate::{
         PagePolicy,
         frame::{Frame, SubmittedForm, Visitor},
         html,
+        text::IngestionState,
     },
     error::ApiError,
     extract::PathId,
     response::ApiResult,
     services::{
-        actor::Permission,
+        actor::{Actor, Permission},
         agents::{AgentChange, AgentService, VisibleAgent},
         collections::CollectionService,
         documents::DocumentService,
@@ -41,10 +45,7 @@ struct AgentPage {
     frame: Frame,
     id: AgentId,
     fields: AgentFields,
-    documents: Vec<LinkRow>,
-    more_documents: bool,
-    /// Those that can be linked.
-    linkable: Vec<(String, String)>,
+    documents: LinkedDocuments,
     linked_collections: Vec<LinkRow>,
     collections: Vec<(String, String)>,
     tools: Vec<LinkRow>,
@@ -62,6 +63,76 @@ struct LinkRow {
     /// Of what it leads to.
     target: String,
     name: String,
+    /// How a document is of which not all is well.
+    state: Option<LinkState>,
+}
+
+/// How a linked document is, and what that is for the agent.
+struct LinkState {
+    word: &'static str,
+    tone: &'static str,
+    note: &'static str,
+    is_busy: bool,
+}
+
+impl LinkState {
+    /// None for a document that was read, and is searched.
+    fn of(document: &Document) -> Option<Self> {
+        let IngestionState { word, tone, is_busy, .. } = IngestionState::of(&document.ingestion);
+        let is_searchable = document.search_index.is_some();
+        let note = match (is_searchable, is_busy) {
+            (true, _) if document.ingestion.state == JobState::Done => return None,
+            (true, _) => "It answers from what was read of it before.",
+            (false, true) => "It cannot answer from it yet.",
+            (false, false) => "It cannot answer from it.",
+        };
+        Some(Self { word, tone, note, is_busy })
+    }
+}
+
+/// The documents that are linked, and those that can be.
+struct LinkedDocuments {
+    rows: Vec<LinkRow>,
+    has_more: bool,
+    /// How one of them is changes soon.
+    is_busy: bool,
+    linkable: Vec<(String, String)>,
+}
+
+impl LinkedDocuments {
+    async fn read(
+        documents: &DocumentService,
+        links: &AgentDocumentService,
+        actor: &Actor,
+        agent: AgentId,
+    ) -> ApiResult<Self> {
+        let links = links.list(actor, Some(agent), Uuid::max(), DOCUMENTS + 1).await?;
+        let has_more = links.len() > DOCUMENTS as usize;
+        let mut named: Vec<(String, String)> = Vec::new();
+        let mut states: HashMap<String, LinkState> = HashMap::new();
+        for details in documents.list(actor, Uuid::max(), SHOWN).await? {
+            let document = details.document;
+            let id = document.id.to_string();
+            states.extend(LinkState::of(&document).map(|state| (id.clone(), state)));
+            named.push((id, document.name));
+        }
+        let mut pairs = Vec::new();
+        for link in links.into_iter().take(DOCUMENTS as usize) {
+            let target = link.document_id.to_string();
+            if !named.iter().any(|(id, _)| *id == target) {
+                let document = documents.find(actor, link.document_id).await?.details.document;
+                states.extend(LinkState::of(&document).map(|state| (target.clone(), state)));
+                named.push((target.clone(), document.name));
+            }
+            pairs.push((link.id.to_string(), target));
+        }
+        let (mut rows, linkable) = split(pairs, named);
+        for row in &mut rows {
+            row.state = states.remove(&row.target);
+        }
+        let is_busy = rows.iter().any(|row| row.state.as_ref().is_some_and(|state| state.is_busy));
+        Ok(Self { rows, has_more, is_busy, linkable })
+    }
 }
 
 /// What is linked, by name, and what else there is.
@@ -70,7 +141,7 @@ fn split(links: Vec<(String, String)>, all: Vec<(String, String)>) -> (Vec<LinkR
     let row = |(id, target): (String, String)| {
         // Older than what is listed: by its number alone.
         let name = names.remove(&target).unwrap_or_else(|| target.clone());
-        LinkRow { id, target, name }
+        LinkRow { id, target, name, state: None }
     };
     let rows: Vec<LinkRow> = links.into_iter().map(row).collect();
     let others = all.into_iter().filter(|(id, _)| names.contains_key(id)).collect();
@@ -98,22 +169,6 @@ pub(super) async fn show(
         return Ok(visitor.go(&format!("agents/{id}/ask")));
     };
     let max = Uuid::max();
-    let links = document_links.list(&actor, Some(id), max, DOCUMENTS + 1).await?;
-    let more_documents = links.len() > DOCUMENTS as usize;
-    let mut named = Vec::new();
-    for details in documents.list(&actor, max, SHOWN).await? {
-        named.push((details.document.id.to_string(), details.document.name));
-    }
-    let mut pairs = Vec::new();
-    for link in links.into_iter().take(DOCUMENTS as usize) {
-        let target = link.document_id.to_string();
-        if !named.iter().any(|(id, _)| *id == target) {
-            let details = documents.find(&actor, link.document_id).await?.details;
-            named.push((target.clone(), details.document.name));
-        }
-        pairs.push((link.id.to_string(), target));
-    }
-    let (document_rows, linkable) = split(pairs, named);
     let links = collection_links.list(&actor, Some(id), max, SHOWN).await?;
     let links = links.into_iter().map(|link| (link.id.to_string(), link.collection_id.to_string())).collect();
     let all = collections.list(&actor, max, 2 * SHOWN).await?;
@@ -132,9 +187,7 @@ pub(super) async fn show(
     let page = AgentPage {
         id,
         fields: AgentFields::of(Some(&agent), &prompts, &visitor).await?,
-        documents: document_rows,
-        more_documents,
-        linkable,
+        documents: LinkedDocuments::read(&documents, &document_links, &actor, id).await?,
         linked_collections,
         collections,
         tools: tool_rows,

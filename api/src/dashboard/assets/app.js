@@ -9,7 +9,9 @@ export const UNREACHABLE = "The service cannot be reached. What you wrote is sti
 
 /** Sends a form, and gives the answer as JSON. Never throws: what fails is told in `error`. */
 export async function send(form, submitter) {
-  const body = new URLSearchParams(new FormData(form, submitter));
+  const filled = new FormData(form, submitter);
+  // A file goes as it is; what was written, as a browser sends it.
+  const body = form.enctype === "multipart/form-data" ? filled : new URLSearchParams(filled);
   try {
     const response = await fetch(form.action, { method: "POST", body, headers: { Accept: JSON_TYPE } });
     const isJson = (response.headers.get("Content-Type") ?? "").startsWith(JSON_TYPE);
@@ -24,6 +26,14 @@ export async function send(form, submitter) {
 /** What is said of a failure: its own message is for programs where it names fields, which stand below here. */
 export function wordsOf(error) {
   return error.fields?.length ? "Some fields need another value; see below." : error.message;
+}
+
+/** Writes words into an element. What stands between backticks is code. */
+export function write(element, words) {
+  for (const [at, piece] of words.split(/`([^`]*)`/).entries()) {
+    if (at % 2) element.appendChild(document.createElement("code")).textContent = piece;
+    else element.append(piece);
+  }
 }
 
 function inputOf(form, name) {
@@ -44,26 +54,28 @@ function showProblem(form, error) {
   box.className = "problem";
   box.setAttribute("role", "alert");
   const said = box.appendChild(document.createElement("p"));
-  said.textContent = wordsOf(error);
+  write(said, wordsOf(error));
   let first;
   for (const { path, message } of error.fields ?? []) {
     const [list, at] = path.split(/\.(\d+)(?:\.|$)/);
     const input = inputOf(form, path) ?? inputOf(form, list);
     if (!input) {
-      box.appendChild(document.createElement("p")).textContent = `${path} ${message}`;
+      write(box.appendChild(document.createElement("p")), `${path} ${message}`);
       continue;
     }
     first ??= input;
     const item = input.name.endsWith(":lines") && at ? itemsOf(input)[at] : undefined;
     const words = item ? `“${item}” ${message}` : message;
     if (input.hasAttribute("aria-errormessage")) {
-      document.getElementById(input.getAttribute("aria-errormessage")).append(document.createElement("br"), words);
+      const before = document.getElementById(input.getAttribute("aria-errormessage"));
+      before.append(document.createElement("br"));
+      write(before, words);
       continue;
     }
     const wrong = document.createElement("p");
     wrong.className = "wrong";
     wrong.id = `${input.id || list}-wrong`;
-    wrong.textContent = words;
+    write(wrong, words);
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-errormessage", wrong.id);
     (input.closest(".check") ?? input).after(wrong);

@@ -1,6 +1,6 @@
 // Asking: the answer as it comes, its sources beside it, and a word on whether it helped.
 
-import { UNREACHABLE, localiseTimes, send, wordsOf } from "./app.js";
+import { UNREACHABLE, localiseTimes, send, wordsOf, write } from "./app.js";
 
 const talk = document.querySelector("[data-talk]");
 const form = talk.querySelector("[data-ask]");
@@ -86,8 +86,9 @@ async function run() {
       const problem = turn.appendChild(element("div", "problem"));
       // What the browser itself says of a stream that breaks off is no help to whoever asked.
       const told = error instanceof Error ? BROKEN_OFF : error;
-      problem.append(element("p", "", wordsOf(told) ?? "The question could not be answered. Ask again."));
-      for (const field of told.fields ?? []) problem.append(element("p", "", `${field.path} ${field.message}`));
+      const tell = (words) => write(problem.appendChild(element("p", "")), words);
+      tell(wordsOf(told) ?? "The question could not be answered. Ask again.");
+      for (const field of told.fields ?? []) tell(`${field.path} ${field.message}`);
       if (!box.value) box.value = question;
       say(problem.textContent);
     }

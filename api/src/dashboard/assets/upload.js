@@ -46,8 +46,11 @@ function add(files) {
       continue;
     }
     const row = rows.insertRow();
-    row.insertCell().textContent = path;
+    const name = row.insertCell();
+    name.dataset.label = "File";
+    name.textContent = path;
     const state = row.insertCell();
+    state.dataset.label = "State";
     state.textContent = "Waits";
     waiting.push({ file, collection, state, key: `${choice}-${at}` });
   }

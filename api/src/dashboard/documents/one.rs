@@ -52,6 +52,8 @@ struct DocumentPage {
     /// Its path, from its own folder.
     here: String,
     failure: Option<Failure>,
+    /// In how long and when it is tried next, where it waits for that.
+    tried_next: Option<(String, Timestamp)>,
     facts: Vec<(&'static str, String)>,
     times: Vec<(&'static str, Timestamp)>,
     url: String,
@@ -198,6 +200,10 @@ pub(super) async fn show(
     {
         row.state.detail = waits_behind(before);
     }
+    let tried_next = match document.ingestion.state {
+        JobState::Queued => documents.tried_next(&actor, id).await?,
+        JobState::Running | JobState::Done | JobState::Dead | JobState::Cancelled => None,
+    };
     let failed = document.ingestion.last_error.as_ref().filter(|_| document.ingestion.state.is_failure());
     let failure = failed.map(|error| Failure {
         message: error.0.message.clone(),
@@ -207,6 +213,7 @@ pub(super) async fn show(
     let page = DocumentPage {
         here: id.to_string(),
         failure,
+        tried_next: tried_next.map(|(at, wait)| (text::in_time(wait), at)),
         facts: facts(document),
         times: times(document),
         url: web_address(&document.url),

@@ -9,13 +9,18 @@ use lectern_shared::ids::{EvaluationCaseId, EvaluationId, TraceId};
 use serde_json::json;
 use utoipa::ToSchema;
 
+use super::page;
 use crate::{
     dashboard::frame::{SubmittedForm, Visitor},
-    error::ApiError,
+    error::{ApiError, ApiErrorKind},
+    error_response::status_of,
     extract::{PathId, PathIds},
     fields::GivenId,
     response::ApiResult,
-    services::evaluations::{EvaluationService, ImportFormat},
+    services::{
+        asking::AskService,
+        evaluations::{EvaluationService, ImportFormat},
+    },
     state::AppState,
     v1::import_file,
 };
@@ -69,11 +74,12 @@ pub(super) async fn add(
     Ok(visitor.go(&format!("evaluations/{id}?said=added")))
 }
 
-/// Adds those of a file.
+/// Adds those of a file. What is wrong with it is said on the page that it was chosen on.
 #[handler]
 pub(super) async fn import(
     State(state): State<AppState>,
     State(evaluations): State<EvaluationService>,
+    State(asking): State<AskService>,
     request: Request,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
@@ -83,8 +89,18 @@ pub(super) async fn import(
     };
     let imported = async {
         let PathId(id) = PathId::<EvaluationId>::from_request_parts(&mut parts, &state).await?;
-        import_file(&evaluations, &visitor.actor(), id, Request::from_parts(parts, body)).await?;
-        ApiResult::Ok(visitor.go(&format!("evaluations/{id}?said=added")))
+        let uri = parts.uri.clone();
+        let read = import_file(&evaluations, &visitor.actor(), id, Request::from_parts(parts, body)).await;
+        // Else there is nothing to show the page of, or the service has failed.
+        let is_of_file =
+            |error: &ApiError| error.kind != ApiErrorKind::NotFound && !status_of(error).is_server_error();
+        match read {
+            Ok(_) => ApiResult::Ok(visitor.go(&format!("evaluations/{id}?said=added"))),
+            Err(error) if is_of_file(&error) && !visitor.is_script() => {
+                page(&evaluations, &asking, visitor, &uri, id, Some(&error)).await
+            }
+            Err(error) => Err(error),
+        }
     };
     imported.await.into_response()
 }

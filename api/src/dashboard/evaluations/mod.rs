@@ -23,11 +23,14 @@ use uuid::Uuid;
 use self::runs::RunRow;
 use super::{
     PagePolicy,
+    failure::FailureWords,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, filters},
 };
 use crate::{
+    error::ApiError,
+    error_response::status_of,
     extract::{PathId, parameter},
     response::ApiResult,
     services::{
@@ -62,7 +65,8 @@ pub(super) fn router() -> Router<AppState> {
         .route("/evaluations/{id}/delete", post(delete))
         .route("/evaluations/{id}/cases", post(cases::add))
         .route("/evaluations/{id}/cases/{case}/delete", post(cases::delete))
-        .route("/evaluations/{id}/import", post(cases::import).layer(DefaultBodyLimit::disable()))
+        // What a file is refused with stays at this address. Followed or opened anew, it shows the page without that.
+        .route("/evaluations/{id}/import", get(show).post(cases::import).layer(DefaultBodyLimit::disable()))
         .route("/evaluations/{id}/run", post(runs::start))
         .route("/evaluations/{id}/runs/{run}", get(runs::show))
         .route("/evaluations/{id}/runs/{run}/cancel", post(runs::cancel))
@@ -88,7 +92,7 @@ struct EvaluationRow {
 
 #[derive(Template)]
 #[template(path = "evaluation.html")]
-struct EvaluationPage {
+struct EvaluationPage<'a> {
     frame: Frame,
     evaluation: Evaluation,
     agents: Vec<(AgentId, String)>,
@@ -101,6 +105,8 @@ struct EvaluationPage {
     is_busy: bool,
     /// Whether there is a reranker.
     can_rerank: bool,
+    /// Why a file with cases was not taken just now.
+    refused: Option<FailureWords<'a>>,
 }
 
 struct CaseRow {
@@ -180,9 +186,21 @@ async fn show(
     uri: Uri,
     PathId(id): PathId<EvaluationId>,
 ) -> ApiResult {
+    page(&evaluations, &asking, visitor, &uri, id, None).await
+}
+
+/// The page of one, where a file with cases may have been refused just now.
+async fn page(
+    evaluations: &EvaluationService,
+    asking: &AskService,
+    visitor: Visitor,
+    uri: &Uri,
+    id: EvaluationId,
+    refused: Option<&ApiError>,
+) -> ApiResult {
     let actor = visitor.actor();
     let before =
-        |name: &str| parameter(&uri, name).and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
+        |name: &str| parameter(uri, name).and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
     let evaluation = evaluations.find(&actor, id).await?;
     let mut cases = evaluations.cases(&actor, id, before("cases"), CASES + 1).await?;
     let has_more_cases = cases.len() > CASES as usize;
@@ -191,8 +209,13 @@ async fn show(
     let has_more_runs = runs.len() > RUNS as usize;
     runs.truncate(RUNS as usize);
     let runs_shown: Vec<RunRow> = runs.iter().map(RunRow::from).collect();
+    let agents = agents(asking, &visitor).await?;
+    let mut frame = visitor.frame;
+    if refused.is_some() {
+        frame.problem = Some("No case was added. Why is said below, where the file is chosen.");
+    }
     let page = EvaluationPage {
-        agents: agents(&asking, &visitor).await?,
+        agents,
         modes: MODES,
         count: counted(evaluation.cases.unsigned_abs(), "case", "cases"),
         evaluation,
@@ -202,9 +225,10 @@ async fn show(
         is_busy: runs_shown.iter().any(|run| run.is_busy),
         runs: runs_shown,
         can_rerank: evaluations.has_reranker(),
-        frame: visitor.frame,
+        refused: refused.map(FailureWords::of),
+        frame,
     };
-    html(&PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, refused.map_or(StatusCode::OK, status_of), &page)
 }
 
 /// Changes one.

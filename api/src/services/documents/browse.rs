@@ -1,7 +1,9 @@
 //! Looking for documents, and doing the same to many of them.
 
-use lectern_db::documents::browse::{DocumentFilter, DocumentOrder, browse, jobs_before};
-use lectern_shared::ids::DocumentId;
+use std::time::Duration;
+
+use lectern_db::documents::browse::{DocumentFilter, DocumentOrder, browse, job_due_at, jobs_before};
+use lectern_shared::{clock::Timestamp, ids::DocumentId};
 
 use super::{
     super::actor::{Actor, Permission},
@@ -54,6 +56,18 @@ impl DocumentService {
     ) -> Result<Option<u64>, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         Ok(jobs_before(&self.db, owner.workspace_id, id, most).await?)
+    }
+
+    /// When a document is tried next whose time has not come yet, and how long that is from now; none for any other.
+    pub(crate) async fn tried_next(
+        &self,
+        actor: &Actor,
+        id: DocumentId,
+    ) -> Result<Option<(Timestamp, Duration)>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let due = job_due_at(&self.db, owner.workspace_id, id).await?;
+        let now = self.jobs.now();
+        Ok(due.filter(|due| *due > now).map(|due| (due, due.since(now))))
     }
 
     /// The next documents that pass a filter, those older than `before` when that is named, for a bulk action.

@@ -3,6 +3,7 @@
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use lectern_shared::{
+    clock::Timestamp,
     ids::{CollectionId, DocumentId, WorkspaceId},
     model::{
         Json,
@@ -242,6 +243,17 @@ pub async fn jobs_before(
     .fetch_optional(c)
     })?;
     Ok(before.map(i64::unsigned_abs))
+}
+
+/// When the job of one of a workspace's documents is due that waits, be it for that or for its turn; none when it does not wait.
+pub async fn job_due_at(db: &Db, workspace: WorkspaceId, document: DocumentId) -> Result<Option<Timestamp>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT run_at FROM jobs
+         WHERE document_id = $1 AND workspace_id = $2 AND kind = 'ingest' AND state = 'queued'"
+    )
+    .bind(document)
+    .bind(workspace)
+    .fetch_optional(c))?)
 }
 
 /// A pattern of what has this text somewhere.

@@ -1,0 +1,158 @@
+//! The page of what failed: what is said of it, and the menu around it where it is known who looks at it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+
+use super::{
+    NOTHING_HERE, PagePolicy,
+    frame::Frame,
+    html,
+    text::{self, TextSpan},
+};
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    error_response::status_of,
+};
+
+/// What stands above a failure.
+const DID_NOT_WORK: &str = "That did not work";
+/// What is said above the fields of a form that are wrong. The scripts of the pages say the same.
+const WRONG_FIELDS: &str = "Some fields need another value; see below.";
+
+/// What stands around the page of a failure. It goes with the answer of whoever is signed in, up to where its page is written.
+#[derive(Clone)]
+pub(crate) struct FailureFrame(Arc<Frame>);
+
+impl FailureFrame {
+    pub(super) fn new(frame: Frame) -> Self {
+        Self(Arc::new(frame))
+    }
+}
+
+/// What is said of a failure, and of each field of a form that is wrong.
+pub(super) struct FailureWords<'a> {
+    pub(super) message: Vec<TextSpan<'a>>,
+    /// What each is called, and what would be right.
+    pub(super) fields: Vec<(&'a str, Vec<TextSpan<'a>>)>,
+}
+
+impl<'a> FailureWords<'a> {
+    pub(super) fn of(error: &'a ApiError) -> Self {
+        // Programs are told where the fields are named; here they stand below.
+        let message = if error.fields.is_empty() { error.message.as_str() } else { WRONG_FIELDS };
+        let fields = error.fields.iter();
+        let fields = fields.map(|field| (text::field_label(&field.path), text::spans(&field.message)));
+        Self { message: text::spans(message), fields: fields.collect() }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "error.html")]
+struct ErrorPage<'a> {
+    title: &'a str,
+    failure: FailureWords<'a>,
+    request_id: &'a str,
+    /// How to go on from here; empty when there is nothing to say.
+    hint: &'a str,
+    /// The way from the page's folder to the root, under whatever path a proxy has put that.
+    root: &'a str,
+}
+
+/// The same with the menu around it.
+#[derive(Template)]
+#[template(path = "error_framed.html")]
+struct FramedErrorPage<'a> {
+    frame: &'a Frame,
+    title: &'a str,
+    failure: FailureWords<'a>,
+    request_id: &'a str,
+    hint: &'a str,
+}
+
+/// The answer to a person's request that failed, for a path that is so many folders below the root.
+pub(crate) fn error_response(
+    error: &ApiError,
+    request_id: &str,
+    depth: usize,
+    frame: Option<&FailureFrame>,
+) -> Response {
+    let is_missing = error.kind == ApiErrorKind::NotFound;
+    let title = if is_missing { NOTHING_HERE.0 } else { DID_NOT_WORK };
+    let failure = if is_missing {
+        FailureWords { message: text::spans(NOTHING_HERE.1), fields: Vec::new() }
+    } else {
+        FailureWords::of(error)
+    };
+    let hint = match (failure.fields.is_empty(), error.code) {
+        (false, _) => "Go back in your browser to change it: what you wrote is still there.",
+        (true, "other_workspace") => {
+            "Go back in your browser to send it again: what you wrote is still there."
+        }
+        (true, _) => "",
+    };
+    let status = status_of(error);
+    let page = match frame {
+        Some(FailureFrame(frame)) => {
+            let frame: &Frame = frame;
+            html(&PagePolicy::Own, status, &FramedErrorPage { frame, title, failure, request_id, hint })
+        }
+        None => {
+            let root = "../".repeat(depth);
+            html(&PagePolicy::Static, status, &ErrorPage { title, failure, request_id, hint, root: &root })
+        }
+    };
+    page.unwrap_or_else(|_| plain(status))
+}
+
+/// What is left to say where not even the page can be written.
+fn plain(status: StatusCode) -> Response {
+    (status, DID_NOT_WORK).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::header;
+
+    use super::*;
+
+    async fn page_of(error: &ApiError, depth: usize) -> String {
+        let answer = error_response(error, "r-1", depth, None);
+        assert_eq!(answer.status(), status_of(error));
+        assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
+        let page = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(page.to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_a_page_that_repeats_nothing_as_html() {
+        let message = "<b>\"away\" & so on</b>, see `<i>there</i>`";
+        let error = ApiError::new(ApiErrorKind::Unavailable, "unavailable", message);
+        let page = page_of(&error, 1).await;
+        assert!(!page.contains("<b>") && !page.contains("<i>") && page.contains("away"), "{page}");
+        assert!(page.contains("r-1") && page.contains("<code>") && !page.contains('`'), "{page}");
+    }
+
+    #[tokio::test]
+    async fn wrong_fields_of_a_form_are_told_in_words_for_people() {
+        let page = page_of(&ApiError::invalid_field("name", "must not be `blank`"), 1).await;
+        let told = "<strong>Name</strong> must not be <code>blank</code></li>";
+        assert!(page.contains(WRONG_FIELDS) && page.contains(told), "{page}");
+        assert!(!page.contains("fields`"), "{page}");
+        assert!(include_str!("assets/app.js").contains(WRONG_FIELDS), "scripts say the same");
+    }
+
+    #[tokio::test]
+    async fn a_page_names_its_style_and_its_icon_from_its_own_folder() {
+        for (depth, root) in [(0, ""), (2, "../../")] {
+            let page = page_of(&ApiError::internal(), depth).await;
+            for file in ["style.css", "icon.svg"] {
+                assert!(page.contains(&format!("href=\"{root}assets/{file}\"")), "{page}");
+            }
+        }
+    }
+}
