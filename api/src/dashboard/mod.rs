@@ -225,8 +225,6 @@ fn html(policy: &PagePolicy, status: StatusCode, page: &impl Template) -> ApiRes
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn every_form_that_changes_something_names_the_workspace_of_its_page() {
         // Those of an account, of nobody yet, and of which workspace it is; and those whose addresses no template writes.
