@@ -1,7 +1,8 @@
 //! Pages of other sites that may call the API from a browser.
 //!
-//! The layer is the outermost: it answers a browser's question before anything is counted against a limit or asked for
-//! credentials, and says on every answer, failures included, whether its page may read it. Cookies are for this service's own pages
+//! Only the layer that observes is outside of this one: it answers a browser's question before anything is counted against a limit or
+//! asked for credentials, whether or not there is something at the path, and says on every answer, failures included, whether its page
+//! may read it. Cookies are for this service's own pages
 //! alone, so `Access-Control-Allow-Credentials` is never sent.
 
 use std::{sync::Arc, time::Duration};

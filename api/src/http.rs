@@ -1,12 +1,13 @@
-//! What holds for every request: an id, one log line, the form of errors, and no panic that gets out.
+//! What holds for every request: an id, one log line, the form of errors, no panic that gets out, and no cache that keeps what it was not
+//! told to.
 
 use std::{panic::AssertUnwindSafe, time::Instant};
 
 use axum::{
-    Json,
+    Extension, Json,
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
+    http::{HeaderName, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -27,13 +28,17 @@ use crate::{
 
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Gives the request an id, answers errors and panics in the one form, and writes one log line.
+/// Noted with an answer whose status counts it to the failures although nothing has failed.
+#[derive(Clone, Copy)]
+struct ExpectedFailure;
+
+/// Gives the request an id, its answer the headers that all of them have, and writes one log line.
 pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, next: Next) -> Response {
     let id = RequestId::of(&request);
     let method = request.method().clone();
+    let face = ResponseFace::of(&request);
     // The pattern, not the path: paths hold ids.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let face = ResponseFace::of(request.uri().path(), route.is_some(), request.headers());
     let started = Instant::now();
     let in_flight = runtime.metrics.request_began();
     let span = span(&request, route.as_deref(), id.as_str());
@@ -42,22 +47,9 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
     let mut request = Request::from_parts(parts, Body::new(leftover.clone()));
     request.extensions_mut().insert(id.clone());
     let answer = async {
-        let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-        let mut response = answered.unwrap_or_else(|_| {
-            tracing::error!("the handler panicked");
-            ApiError::internal().into_response()
-        });
+        let mut response = next.run(request).await;
         leftover.drain();
-        let mut is_expected = false;
-        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-            is_expected = is_not_set_up(&error);
-            let allow = response.headers_mut().remove(header::ALLOW);
-            let frame = response.extensions_mut().remove::<FailureFrame>();
-            response = face.error_response(&error, id.as_str(), frame.as_ref());
-            if let Some(allow) = allow {
-                response.headers_mut().insert(header::ALLOW, allow);
-            }
-        }
+        let is_expected = response.extensions_mut().remove::<ExpectedFailure>().is_some();
         let status = response.status().as_u16();
         let took = started.elapsed();
         let milliseconds = took.as_secs_f64() * 1000.0;
@@ -74,12 +66,39 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
         if let Ok(value) = HeaderValue::from_str(id.as_str()) {
             response.headers_mut().insert(request_id::HEADER, value);
         }
+        // A cache between us and the clients may know only one of the headers that credentials stand in.
+        let nobodys = HeaderValue::from_static("private, no-store");
+        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(nobodys);
         if face == ResponseFace::OpenAi {
             openai::add_headers(&mut response, took);
         }
         response
     };
     answer.instrument(span).await
+}
+
+/// Answers errors and panics in the form of whose the request was.
+pub(crate) async fn answer_failures(
+    Extension(id): Extension<RequestId>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let face = ResponseFace::of(&request);
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut answer = answered.unwrap_or_else(|_| {
+        tracing::error!("the handler panicked");
+        ApiError::internal().into_response()
+    });
+    let Some(error) = answer.extensions_mut().remove::<ApiError>() else { return answer };
+    let frame = answer.extensions_mut().remove::<FailureFrame>();
+    let mut response = face.error_response(&error, id.as_str(), frame.as_ref());
+    if let Some(allow) = answer.headers_mut().remove(header::ALLOW) {
+        response.headers_mut().insert(header::ALLOW, allow);
+    }
+    if is_not_set_up(&error) {
+        response.extensions_mut().insert(ExpectedFailure);
+    }
+    response
 }
 
 /// The method, if it is one that a path can have: others are whatever callers make up.
@@ -121,7 +140,9 @@ enum ResponseFace {
 }
 
 impl ResponseFace {
-    fn of(path: &str, is_known: bool, headers: &HeaderMap) -> Self {
+    fn of(request: &Request) -> Self {
+        let (path, headers) = (request.uri().path(), request.headers());
+        let is_known = request.extensions().get::<MatchedPath>().is_some();
         let is_under =
             |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         match () {

@@ -125,9 +125,11 @@ fn router(state: AppState) -> Router {
         .layer(middleware::from_fn_with_state(state.clone(), auth::in_force::guard))
         .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit))
         .layer(middleware::from_fn_with_state(state.clone(), dashboard::session::admit))
-        .layer(middleware::from_fn_with_state(state.clone(), http::observe))
-        // The last one added is the first to see a request, and sees the refusals of the others.
+        .layer(middleware::from_fn(http::answer_failures))
+        // Outside of those that refuse, so that pages may read why.
         .layer(cors)
+        // The last one added is the first to see a request, and sees the answers of all others.
+        .layer(middleware::from_fn_with_state(state.clone(), http::observe))
         .with_state(state)
 }
 

@@ -66,6 +66,7 @@ async fn a_page_of_an_allowed_origin_may_send_every_request_that_there_is() {
         assert!(missing.is_empty(), "{missing:?}");
         assert_eq!(headers[ACCESS_CONTROL_MAX_AGE], "7200");
         assert_eq!(list(headers, VARY), ["origin"]);
+        assert!(headers.contains_key("x-request-id"), "{headers:?}");
     }
 }
 

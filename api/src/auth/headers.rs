@@ -13,10 +13,11 @@ const AUTORIZATION: HeaderName = HeaderName::from_static("autorization");
 const TOKEN_HEADERS: [HeaderName; 2] =
     [HeaderName::from_static("x_service_api_key"), HeaderName::from_static("x-service-api-key")];
 
-/// The credential behind `Bearer`, in either spelling of the header: a proxy may use the other one for itself.
+/// The credential behind `Bearer`, in either spelling of the header. A proxy may use `Authorization` for itself, and none knows the other
+/// one, so that is asked first.
 pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let mut present = false;
-    for name in [header::AUTHORIZATION, AUTORIZATION] {
+    for name in [AUTORIZATION, header::AUTHORIZATION] {
         for value in headers.get_all(name) {
             present = true;
             let credential = value.to_str().ok().and_then(|value| value.split_once(' '));
@@ -78,6 +79,8 @@ mod tests {
         assert_eq!(carried_by(&both), ["one", "two"]);
         let by_proxy = [("authorization", "Basic abc"), ("autorization", "Bearer one")];
         assert_eq!(carried_by(&by_proxy), ["one"]);
+        let by_another = [("authorization", "Bearer the-proxys-own"), ("autorization", "Bearer one")];
+        assert_eq!(carried_by(&by_another), ["one"]);
     }
 
     #[test]

@@ -33,9 +33,13 @@ pub(crate) async fn answer(
 ) -> ApiResult<Response> {
     let tag = format!("\"{}\"", hex(&file.source_sha256));
     let value = |text: String| HeaderValue::from_str(&text).map_err(|_| ApiError::internal());
-    let etag = value(tag.clone())?;
+    let caching = [
+        (header::ETAG, value(tag.clone())?),
+        // It is for those who may see the document, as long as they may.
+        (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+    ];
     if is_known(headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
+        return Ok((StatusCode::NOT_MODIFIED, caching).into_response());
     }
     let reader = documents.open_file(id, file).await?;
     let media_type = file.source_mime.as_deref().unwrap_or_else(|| media_type(file.r#type));
@@ -46,9 +50,8 @@ pub(crate) async fn answer(
         (header::CONTENT_LENGTH, HeaderValue::from(file.source_bytes)),
         (header::CONTENT_DISPOSITION, value(disposition)?),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-        (header::ETAG, etag),
     ];
-    Ok((headers, Body::from_stream(pieces(reader))).into_response())
+    Ok((caching, headers, Body::from_stream(pieces(reader))).into_response())
 }
 
 /// Whether a request says that its sender has what this tag is of.
