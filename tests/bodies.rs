@@ -4,7 +4,7 @@ mod fields;
 
 use reqwest::{
     Method, StatusCode,
-    header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue},
+    header::{ACCEPT, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -43,7 +43,8 @@ async fn what_is_no_json_is_malformed_and_what_is_no_object_is_invalid() {
         br#"{"name":NaN}"#,
         b"{\"name\":\"\xff\"}",
         b"{\"name\":\"a\nb\"}",
-        b"\xef\xbb\xbf{}",
+        b"\xef\xbb\xbf",
+        b"{\xef\xbb\xbf}",
     ] {
         for path in ["/documents", "/auth/sign-in"] {
             let request = ada.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
@@ -110,10 +111,52 @@ async fn a_body_is_json_by_its_content_type() {
         let (status, answer) = answer(wrong).await;
         assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{wrong:?}: {answer:#}");
     }
-    for right in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
+    for right in [
+        "application/json",
+        "application/json; charset=utf-8",
+        "application/json;charset=\"UTF-8\"",
+        "application/json; charset=us-ascii",
+        "Application/JSON",
+    ] {
         let (status, answer) = answer(Some(right)).await;
         assert_eq!(status, StatusCode::OK, "{right}: {answer:#}");
     }
+    let (status, refused) = answer(Some("application/json; charset=latin1")).await;
+    assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{refused:#}");
+    assert!(refused["error"]["message"].as_str().expect("text").contains("UTF-8"), "{refused:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_comes_as_it_is_and_may_begin_with_a_mark_of_its_encoding() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let form =
+        "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nWords.\r\n--x--\r\n";
+    for (path, kind, body) in [
+        ("/api-tokens", "application/json", "{\"description\": \"for the build\"}"),
+        ("/documents/upload", "multipart/form-data; boundary=x", form),
+    ] {
+        let coded = async |coding: &'static str| {
+            let request = ada.request(Method::POST, path).header(CONTENT_TYPE, kind);
+            envelope(send(request.header(CONTENT_ENCODING, coding).body(body)).await).await
+        };
+        let (status, answer) = coded("identity").await;
+        assert_eq!(status, StatusCode::OK, "{path}: {answer:#}");
+        for coding in ["gzip", "identity, br"] {
+            let (status, answer) = coded(coding).await;
+            assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{path} {coding}: {answer:#}");
+            let message = answer["error"]["message"].as_str().expect("text");
+            assert!(message.contains("without Content-Encoding"), "{message}");
+        }
+    }
+    let request = ada.request(Method::POST, "/api-tokens").header(CONTENT_TYPE, "application/json");
+    let marked = "\u{feff}{\"description\": \"from Windows\"}";
+    let (status, answer) = envelope(send(request.body(marked)).await).await;
+    assert_eq!(
+        (status, &answer["data"]["description"]),
+        (StatusCode::OK, &json!("from Windows")),
+        "{answer:#}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

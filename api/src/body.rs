@@ -3,13 +3,13 @@
 
 mod form;
 mod json;
+pub(crate) mod media;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, HttpBody},
     extract::{ConnectInfo, Request},
-    http::{HeaderMap, header},
 };
 use futures::StreamExt;
 use lectern_shared::{compute::ComputeStopped, config::ServiceLimits};
@@ -49,6 +49,8 @@ const LARGE: usize = 64 << 10;
 const LARGE_AT_ONCE: usize = 2;
 /// The longest that one of them waits for its turn.
 const PARSED_WITHIN: Duration = Duration::from_secs(10);
+/// U+FEFF in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// When a body that found no memory may be sent again, in seconds.
 const AGAIN: u64 = 1;
 
@@ -103,10 +105,8 @@ impl BodyReader {
         sender: SenderTrust,
         read: impl FnOnce(JsonBody) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        if !is_json(request.headers()) {
-            let message = "Send the body as JSON, with Content-Type: application/json.";
-            return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
-        }
+        let wanted = "Send the body as JSON, with Content-Type: application/json.";
+        media::check_text(request.headers(), is_json, wanted)?;
         self.read_with(request, sender, parse_json, read).await
     }
 
@@ -119,11 +119,8 @@ impl BodyReader {
         request: Request,
         sender: SenderTrust,
     ) -> Result<JsonBody, ApiError> {
-        if !is_type(request.headers(), "application/x-www-form-urlencoded") {
-            let message =
-                "Send the form as browsers do, with Content-Type: application/x-www-form-urlencoded.";
-            return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
-        }
+        let wanted = "Send the form as browsers do, with Content-Type: application/x-www-form-urlencoded.";
+        media::check_text(request.headers(), |kind| kind == "application/x-www-form-urlencoded", wanted)?;
         self.read_with(request, sender, parse_form, |body| body).await
     }
 
@@ -184,6 +181,8 @@ fn parse(
 type BodyParser = fn(&[u8]) -> Result<Value, ApiError>;
 
 fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
+    // Some programs begin every text with a mark that says that it is in UTF-8.
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     json::parse(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         // Nothing else is wrong with data that may be anything.
@@ -203,16 +202,7 @@ fn parse_form(bytes: &[u8]) -> Result<Value, ApiError> {
     })
 }
 
-fn is_type(headers: &HeaderMap, expected: &str) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
-        return false;
-    };
-    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+fn is_json(kind: &str) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
@@ -302,7 +292,7 @@ impl BodyBuffer {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Bytes;
+    use axum::{body::Bytes, http::header};
     use futures::stream;
 
     use super::*;

@@ -11,13 +11,12 @@ use axum::{
         FromRequest, Multipart, Request,
         multipart::{Field, MultipartError},
     },
-    http::{HeaderMap, header},
 };
 use futures::{StreamExt, stream};
 use tokio::time::timeout;
 
 use crate::{
-    body::BODY_SILENCE,
+    body::{BODY_SILENCE, media},
     error::{ApiError, ApiErrorKind},
     services::uploads::{SentFile, late},
 };
@@ -39,10 +38,8 @@ impl MultipartForm {
     /// # Errors
     /// When the request is no form.
     pub(crate) async fn of(request: Request) -> Result<Self, ApiError> {
-        if !is_form(request.headers()) {
-            let message = "Send the file as a form, with Content-Type: multipart/form-data.";
-            return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
-        }
+        let wanted = "Send the file as a form, with Content-Type: multipart/form-data.";
+        media::check(request.headers(), |kind| kind == "multipart/form-data", wanted)?;
         let unread = Arc::<AtomicUsize>::default();
         let (head, body) = request.into_parts();
         let counter = Arc::clone(&unread);
@@ -143,9 +140,4 @@ async fn in_time<T>(read: impl Future<Output = Result<T, MultipartError>>) -> Re
 fn malformed() -> ApiError {
     let message = "The body is not a valid multipart/form-data form, or ended before it was complete.";
     ApiError::new(ApiErrorKind::Malformed, "malformed_form", message)
-}
-
-fn is_form(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("multipart/form-data"))
 }
