@@ -102,7 +102,7 @@ pub(crate) fn read<T>(body: &Value, read: impl FnOnce(&mut JsonFields<'_>) -> T)
         let message = "The body must be a JSON object.";
         return Err(ApiError::new(ApiErrorKind::Invalid, "invalid_fields", message));
     };
-    let value = read(&mut JsonFields { map, path: String::new(), errors: &mut errors });
+    let value = read(&mut JsonFields { map, path: String::new(), is_change: false, errors: &mut errors });
     if errors.is_empty() { Ok(value) } else { Err(ApiError::invalid(errors)) }
 }
 
@@ -145,6 +145,8 @@ fn find_nul(value: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
 pub(crate) struct JsonFields<'a> {
     map: &'a Map<String, Value>,
     path: String,
+    /// Whether they are those of a change, or of an object within one.
+    is_change: bool,
     errors: &'a mut Vec<FieldError>,
 }
 
@@ -154,11 +156,36 @@ impl<'a> JsonFields<'a> {
         if self.errors.len() >= NAMED_ERRORS {
             return;
         }
-        let message = message.to_string();
-        self.errors.push(match self.path.as_str() {
-            "" => FieldError::new(name, &message),
-            path => FieldError::new(&format!("{path}.{name}"), &message),
-        });
+        let error = FieldError::new(&self.place(name), &message.to_string());
+        self.errors.push(error);
+    }
+
+    /// Where a field stands in the body.
+    fn place(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    /// Whether something is noted of a field already, or of what is in it: what else is not right about it then follows from that.
+    pub(crate) fn is_refused(&self, name: &str) -> bool {
+        let place = self.place(name);
+        let within = |path: &str| {
+            path.strip_prefix(place.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.errors.iter().any(|error| within(&error.path))
+    }
+
+    /// Begins to read a change, which has these fields: what is said under another name, here or in an object of it, would be
+    /// taken for something that is left out.
+    pub(crate) fn begin_change(&mut self, names: &[&str]) {
+        self.is_change = true;
+        self.only(names);
+    }
+
+    /// Notes every field that is none of these, in an object of a change.
+    pub(crate) fn only_in_change(&mut self, names: &[&str]) {
+        if self.is_change {
+            self.only(names);
+        }
     }
 
     /// Notes every field that is none of these.
@@ -210,8 +237,8 @@ impl<'a> JsonFields<'a> {
             return String::new();
         }
         let text = self.optional_text(name, longest).unwrap_or_else(|| "?".to_owned());
-        if text.trim().is_empty() {
-            self.refuse(name, "must not be empty");
+        if let Some(problem) = blank_problem(&text) {
+            self.refuse(name, problem);
         }
         text
     }
@@ -247,9 +274,15 @@ impl<'a> JsonFields<'a> {
 
     /// A whole number of at least 1 and at most so much, as a number or as digits in a string.
     pub(crate) fn count_up_to(&mut self, name: &str, most: u32) -> Option<u32> {
-        let number = as_count(self.get(name)?).filter(|number| *number <= most);
+        let value = self.get(name)?;
+        let number = as_count(value).filter(|number| *number <= most);
         if number.is_none() {
-            self.refuse(name, format_args!("must be a whole number from 1 to {most}"));
+            // The greatest number that can be stored is of no interest to whoever sent something else than a greater one.
+            if most < u32::MAX || is_above(value, most) {
+                self.refuse(name, format_args!("must be a whole number from 1 to {most}"));
+            } else {
+                self.refuse(name, "must be a whole number of at least 1");
+            }
         }
         number
     }
@@ -308,8 +341,8 @@ impl<'a> JsonFields<'a> {
                 self.refuse(&path, "must be an object");
                 continue;
             };
-            let path = if self.path.is_empty() { path } else { format!("{}.{path}", self.path) };
-            all.push(read(&mut JsonFields { map, path, errors: self.errors }));
+            let (path, is_change) = (self.place(&path), self.is_change);
+            all.push(read(&mut JsonFields { map, path, is_change, errors: self.errors }));
         }
         Some(all)
     }
@@ -329,9 +362,8 @@ impl<'a> JsonFields<'a> {
     pub(crate) fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut JsonFields<'_>) -> T) -> Option<T> {
         match self.get(name)? {
             Value::Object(map) => {
-                let path =
-                    if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-                Some(read(&mut JsonFields { map, path, errors: self.errors }))
+                let (path, is_change) = (self.place(name), self.is_change);
+                Some(read(&mut JsonFields { map, path, is_change, errors: self.errors }))
             }
             _ => {
                 self.refuse(name, "must be an object");
@@ -341,12 +373,43 @@ impl<'a> JsonFields<'a> {
     }
 }
 
+/// A whole number that is not negative. To JSON, `3.0` is one like `3`, and some programs know no other numbers.
+pub(crate) fn as_whole(value: &Value) -> Option<u64> {
+    /// Every whole number up to it is one that such a program can hold.
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    value.as_u64().or_else(|| {
+        let number =
+            value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=EXACT).contains(number))?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is between the bounds"
+        )]
+        let whole = number as u64;
+        Some(whole)
+    })
+}
+
+/// Whether it is a number, or the digits of one, above a bound.
+fn is_above(value: &Value, bound: u32) -> bool {
+    let digits = || value.as_str().and_then(|text| text.trim().parse().ok());
+    value.as_f64().or_else(digits).is_some_and(|number| number > f64::from(bound))
+}
+
+/// What is wrong with a text that says nothing.
+pub(crate) fn blank_problem(text: &str) -> Option<&'static str> {
+    match text.trim() {
+        "" if text.is_empty() => Some("must not be empty"),
+        "" => Some("must not be blanks only"),
+        _ => None,
+    }
+}
+
 /// A whole number of at least 1, as a number or as digits in a string.
 pub(crate) fn as_count(value: &Value) -> Option<u32> {
     let number = match value {
-        Value::Number(number) => number.as_u64(),
         Value::String(text) => text.trim().parse().ok(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        other => as_whole(other),
     };
     number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
 }

@@ -4,7 +4,10 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::{NOWHERE, Refused};
-use crate::support::{client::id, service::Service};
+use crate::support::{
+    client::{data, id},
+    service::Service,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_wrong_field_of_a_document_is_named_at_once() {
@@ -145,6 +148,96 @@ async fn a_field_of_the_wrong_type_is_not_said_to_be_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_one_wrong_field_one_thing_is_said() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let agent = |llm: Value| json!({ "name": "Clerk", "type": "REACT", "llm": llm });
+    for (path, body, named) in [
+        ("/agents", agent(json!({ "provider": 5, "model": "any" })), "llm.provider"),
+        ("/agents", agent(json!({ "provider": "openai", "model": "any", "base_url": 5 })), "llm.base_url"),
+        (
+            "/agents",
+            agent(json!({ "provider": "openai-compatible", "model": "any", "base_url": 5 })),
+            "llm.base_url",
+        ),
+        ("/api-tokens", json!({ "description": "a", "origins": [5] }), "origins.0"),
+        ("/api-tokens", json!({ "description": "a", "origins": [] }), "origins"),
+        ("/webhooks", json!({ "url": 5, "events": ["document.failed"] }), "url"),
+        ("/tags", json!({ "name": "a", "color": "x".repeat(1_001) }), "color"),
+        ("/documents", json!({ "name": "a", "type": "TXT", "url": "x".repeat(20_001) }), "url"),
+    ] {
+        let refused = Refused::by(ada.post(path, &body).await);
+        assert_eq!((refused.paths(), refused.0.len()), (vec![named], 1), "{path} {refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_refuses_what_it_does_not_know_wherever_it_stands() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let note = json!({
+        "name": "Note", "type": "TXT", "content": "text", "metadata": { "any": { "thing": 1 } },
+        "splitter": { "type": "token", "chunk_size": 200, "chunk_overlap": 0, "size": 1 },
+    });
+    let defaults = json!({ "language": "de", "metadata": { "team": "house" } });
+    let site = json!({ "url": "https://example.com/", "include": ["/a/*"], "inlcude": [] });
+    let llm = json!({ "provider": "openai", "model": "any", "temperature": 0.5, "temprature": 1 });
+    let mut paths = Vec::new();
+    // What is made takes no notice of it.
+    for (path, body) in [
+        ("/documents", note),
+        ("/collections", json!({ "name": "House", "defaults": defaults })),
+        ("/sources", json!({ "name": "Site", "type": "site", "config": site })),
+        ("/agents", json!({ "name": "Clerk", "type": "REACT", "llm": llm })),
+    ] {
+        paths.push(format!("{path}/{}", id(&ada.create(path, &body).await)));
+    }
+    let paths: [String; 4] = paths.try_into().expect("one of each");
+    let [document, collection, source, agent] = paths;
+    ada.wait_until_ingested(document.rsplit('/').next().expect("an id")).await;
+    let own = format!("/workspaces/{}", id(ada.user()));
+    data(ada.patch(&own, &json!({ "quotas": { "documents": 60 } })).await);
+
+    for (path, change, named) in [
+        (&own, json!({ "quotas": { "document": 70 } }), "quotas.document"),
+        (&collection, json!({ "defaults": { "langauge": "en" } }), "defaults.langauge"),
+        (
+            &collection,
+            json!({ "defaults": { "splitter": { "type": "token", "size": 100 } } }),
+            "defaults.splitter.size",
+        ),
+        (&document, json!({ "splitter": { "type": "token", "size": 100 } }), "splitter.size"),
+        (
+            &document,
+            json!({ "authorization": { "type": "basic", "username": "a", "pasword": "b" } }),
+            "authorization.pasword",
+        ),
+        (&source, json!({ "config": { "url": "https://example.com/", "inlcude": [] } }), "config.inlcude"),
+        (
+            &agent,
+            json!({ "llm": { "provider": "openai", "model": "any", "temprature": 1 } }),
+            "llm.temprature",
+        ),
+    ] {
+        let before = ada.read(path).await;
+        assert_eq!(Refused::by(ada.patch(path, &change).await).paths(), [named], "{path} {change}");
+        assert_eq!(ada.read(path).await, before, "{path} {change}");
+    }
+
+    // What was read can be sent back, the old names are known still, and what is free stays so.
+    for (path, name) in [(&own, "quotas"), (&collection, "defaults"), (&source, "config"), (&agent, "llm")] {
+        let read = ada.read(path).await[name].take();
+        assert_eq!(data(ada.patch(path, &json!({ name: read })).await)[name], read, "{path}");
+    }
+    for change in [
+        json!({ "splitter": { "type": "TokenTextSplitter", "chunkSize": 100, "chunkOverlap": 0 } }),
+        json!({ "metadata": { "some": { "other": "thing" } } }),
+    ] {
+        data(ada.patch(&document, &change).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_document_may_be_made_of_is_taken() {
     let service = Service::start().await;
     let ada = service.signed_up("ada@example.com").await;
@@ -153,6 +246,7 @@ async fn what_a_document_may_be_made_of_is_taken() {
     for (base, sent, shown) in [
         (&pdf, json!({ "from_page": 2, "to_page": "3" }), json!({ "from_page": 2, "to_page": 3 })),
         (&pdf, json!({ "from_page": "4", "to_page": 4 }), json!({ "from_page": 4, "to_page": 4 })),
+        (&pdf, json!({ "from_page": 2.0, "to_page": 3.0 }), json!({ "from_page": 2, "to_page": 3 })),
         (&pdf, json!({ "to_page": "12" }), json!({ "from_page": null, "to_page": 12 })),
         (&pdf, json!({ "from_page": null, "to_page": null }), json!({ "from_page": null, "to_page": null })),
         (&note, json!({ "from_page": 9, "to_page": "first" }), json!({ "from_page": null, "to_page": null })),

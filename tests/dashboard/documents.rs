@@ -227,7 +227,7 @@ async fn pages_of_documents_speak_of_what_is_on_them() {
     let blank = visits.submit(&path, &[("name:text", "  ")]).await;
     assert_eq!(blank.status(), StatusCode::UNPROCESSABLE_ENTITY);
     let said = text_of(blank).await;
-    assert!(said.contains("<strong>Name</strong> must not be empty"), "{said}");
+    assert!(said.contains("<strong>Name</strong> must not be blanks only"), "{said}");
 
     // Whatever links to a document leads to its receipt when it was deleted.
     data(owner.delete(&path).await);

@@ -96,7 +96,7 @@ async fn what_is_found_can_be_read_with_what_stands_around_it(mode: Mode) {
     }
     for (arguments, wrong) in [
         (json!({}), "`query` is required"),
-        (json!({ "query": " " }), "`query` must not be empty"),
+        (json!({ "query": " " }), "`query` must not be blanks only"),
         (json!({ "query": "x", "limit": 21 }), "`limit` must be a whole number between 1 and 20"),
         (json!({ "query": 5, "limit": "x" }), "`query` must be a string; `limit`"),
     ] {

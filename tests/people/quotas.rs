@@ -53,7 +53,13 @@ async fn quotas_are_the_operators_to_set(mode: Mode) {
     let quotas = json!({ "documents": 5, "bytes": 1_000, "tokensPerMonth": 100, "costPerMonth": 1.5 });
     set(&operator, &team, quotas.clone()).await;
     assert_eq!(editor.read(&team.path("")).await["quotas"], quotas);
-    for (name, value) in [("documents", json!(-1)), ("bytes", json!("many")), ("costPerMonth", json!(-0.5))] {
+    for (name, value) in [
+        ("documents", json!(-1)),
+        ("bytes", json!("many")),
+        ("bytes", json!(1.5)),
+        ("tokensPerMonth", json!(0.5)),
+        ("costPerMonth", json!(-0.5)),
+    ] {
         let answer = operator.patch(&team.path(""), &json!({ "quotas": { name: value } })).await;
         assert_refused(&answer, 422, "invalid_fields");
     }
@@ -79,6 +85,9 @@ async fn documents_and_bytes_over_the_quota_are_refused_with_what_is_used(mode: 
     set(&operator, &team, json!({ "documents": 1 })).await;
     let first = editor.ingest(&note).await;
     assert_over(&editor.post("/documents", &note).await, "1 of 1");
+    set(&operator, &team, json!({ "documents": 0 })).await;
+    assert_over(&editor.post("/documents", &note).await, "1 of 0");
+    set(&operator, &team, json!({ "documents": 1 })).await;
     let script = super::api_token(&team.owner, json!({})).await;
     assert_over(&editor.with_token(&script).post("/documents", &note).await, "1 of 1");
     let used = editor.read(&team.path("")).await["used"].clone();

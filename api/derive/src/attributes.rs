@@ -44,6 +44,8 @@ pub(crate) struct FieldAttributes {
     pub(crate) default: Option<DefaultValue>,
     pub(crate) skip: bool,
     pub(crate) flatten: bool,
+    /// An older name, which its own reader reads as well.
+    pub(crate) alias: Option<String>,
     /// Null is refused.
     pub(crate) not_null: bool,
     /// Fields of a `FieldRule`, with their values.
@@ -53,7 +55,7 @@ pub(crate) struct FieldAttributes {
     not_kept: Option<(String, Span)>,
     /// A pattern that texts are described by.
     pattern: Option<Span>,
-    /// A bound of a number, besides a least number of 1.
+    /// A bound of a number, besides those that every count has.
     bound: Option<Span>,
 }
 
@@ -152,8 +154,10 @@ impl FieldAttributes {
             }
             "default" => self.default = Some(DefaultValue::OfType),
             "skip" => self.skip = true,
+            "alias" => self.alias = Some(meta.value()?.parse::<LitStr>()?.value()),
             _ => {
-                return Err(meta.error("a body's field has `with = …`, `default`, `default = …`, `skip`"));
+                return Err(meta
+                    .error("a body's field has `with = …`, `alias = …`, `default`, `default = …`, `skip`"));
             }
         }
         Ok(())
@@ -178,7 +182,8 @@ impl FieldAttributes {
                     Lit::Float(value) => value.base10_parse()?,
                     _ => return Err(Error::new(value.span(), "a number")),
                 };
-                if name == "maximum" || sign.is_some() || number.total_cmp(&1.0).is_ne() {
+                let of_counts = if name == "minimum" { 1.0 } else { f64::from(u32::MAX) };
+                if sign.is_some() || number.total_cmp(&of_counts).is_ne() {
                     self.bound = Some(value.span());
                 }
                 self.limits.push((Ident::new(&name, value.span()), quote!(#sign #number)));
@@ -217,6 +222,12 @@ impl FieldAttributes {
         let alone = [self.with.is_some(), self.skip, self.flatten];
         if alone.iter().filter(|said| **said).count() > 1 {
             return Err(Error::new(r#type.span(), "`with`, `skip` and `flatten` exclude each other"));
+        }
+        if self.alias.is_some() && self.with.is_none() {
+            return Err(Error::new(
+                r#type.span(),
+                "an older name is read by a reader of the field's own: give one by `with`",
+            ));
         }
         if alone.contains(&true) {
             return Ok(());

@@ -1,5 +1,7 @@
 //! The code that reads a body.
 
+use std::iter;
+
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::{
@@ -46,14 +48,18 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let sender = body.stranger.then(|| {
         quote! { const SENDER: crate::fields::SenderTrust = crate::fields::SenderTrust::Stranger; }
     });
-    let refusals = body.change.then(|| {
-        let names = fields.iter().filter(|field| field.is_named()).map(|field| &field.name);
+    let names = names(&fields);
+    let refusals = if body.change {
         let not_null = fields.iter().filter(|field| field.attributes.not_null).map(|field| &field.name);
         quote! {
-            fields.only(&[#(#names),*]);
+            fields.begin_change(&[#(#names),*]);
             fields.refuse_nulls(&[#(#not_null),*]);
         }
-    });
+    } else if fields.iter().any(|field| field.attributes.flatten) {
+        TokenStream::new()
+    } else {
+        quote! { fields.only_in_change(&[#(#names),*]); }
+    };
     let before = body.before.as_ref().map(|path| quote! { #path(fields); });
     let after = body.after.as_ref().map(|path| quote! { #path(&body, fields); });
     let name = &input.ident;
@@ -72,6 +78,12 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             }
         }
     })
+}
+
+/// What fields are called in JSON, by their older names too.
+fn names<'a>(fields: &'a [BodyField<'_>]) -> Vec<&'a String> {
+    let named = fields.iter().filter(|field| field.is_named());
+    named.flat_map(|field| iter::once(&field.name).chain(&field.attributes.alias)).collect()
 }
 
 /// The fields as they are to be read: the first ones, then the others.
@@ -115,7 +127,7 @@ impl<'a> BodyField<'a> {
             return Ok(quote! { ::core::default::Default::default() });
         }
         if attributes.flatten {
-            let names = fields.iter().filter(|field| field.is_named()).map(|field| &field.name);
+            let names = names(fields);
             return Ok(quote! { fields.others(&[#(#names),*]) });
         }
         let wrong = |message: &str| Err(Error::new(r#type.span(), message));
@@ -211,6 +223,7 @@ mod tests {
             ("struct Body { #[schema(min_items = 3)] a: Vec<String> }", "`min_items` is described"),
             ("struct Body { #[schema(maximum = 9)] a: u32 }", "a `u32` is a count from 1 on"),
             ("struct Body { a: f64 }", "a number needs `minimum` and `maximum`"),
+            ("struct Body { #[body(alias = \"b\")] a: String }", "an older name is read by a reader"),
             (
                 "struct Body { #[body(skip, with = x)] a: f64 }",
                 "`with`, `skip` and `flatten` exclude each other",
@@ -219,6 +232,18 @@ mod tests {
             let error = expand(&parse_str(body).unwrap()).unwrap_err().to_string();
             assert!(error.contains(message), "{body}: {error}");
         }
+    }
+
+    #[test]
+    fn of_a_change_and_of_what_is_in_it_only_what_it_has_may_be_said() {
+        let code = |body: &str| expand(&parse_str(body).unwrap()).unwrap().to_string();
+        let change = code("#[body(change)] struct Body { a: Option<String> }");
+        assert!(change.contains("begin_change (& [\"a\"])"), "{change}");
+        let within =
+            code("struct Body { #[body(with = x, alias = \"old\")] a: String, #[body(skip)] b: u32 }");
+        assert!(within.contains("only_in_change (& [\"a\" , \"old\"])"), "{within}");
+        let open = code("struct Body { a: String, #[serde(flatten)] others: Map<String, Value> }");
+        assert!(!open.contains("only_in_change"), "{open}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// `rename` and a literal `default`. A limit that would be described and not be kept does not compile.
 ///
 /// Of the struct, `#[body(…)]` says:
-/// - `change`: it is a change. Fields that it does not have are refused.
+/// - `change`: it is a change. Fields that it does not have are refused, and so are those of the objects in it that are bodies.
 /// - `stranger`: anybody may send it, and not only those whose credentials were checked.
 /// - `first(a, b)`: these fields are read before the others, which decides the order in which errors are told.
 /// - `before = path`: a function of the fields that is called before any is read.
@@ -37,6 +37,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// Of a field, `#[body(…)]` says:
 /// - `with = path`: it is read by this function, in the place of its type's. Like that, it is given the fields and the
 ///   `FieldRule`, and gives the value, or none for what is missing or wrong. What has to be given is refused there.
+/// - `alias = "name"`: an older name of the field, which the function of `with` reads as well.
 /// - `default`, `default = expression`: what a field stands for that is left out, or null.
 /// - `skip`: it is none of the JSON's, and its type's default.
 ///

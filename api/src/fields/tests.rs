@@ -122,13 +122,15 @@ fn what_has_to_be_there_is_asked_for_all_at_once_in_the_order_of_the_fields() {
 fn every_limit_is_the_one_that_is_described() {
     for (name, value, message) in [
         ("longName", json!("longer"), "longName must have at most 5 characters"),
-        ("longName", json!("  "), "longName must not be empty"),
+        ("longName", json!("  "), "longName must not be blanks only"),
         ("longName", json!(1), "longName must be a string"),
         ("note", json!("longer"), "note must have at most 5 characters"),
         ("secret", json!(""), "secret must not be empty"),
         ("type", json!("react"), "type must be one of CHATVENDOR, REACT"),
         ("shown", json!("yes"), "shown must be true or false"),
-        ("count", json!(0), "count must be a whole number from 1 to 4294967295"),
+        ("count", json!(0), "count must be a whole number of at least 1"),
+        ("count", json!(1.5), "count must be a whole number of at least 1"),
+        ("count", json!(-3.0), "count must be a whole number of at least 1"),
         ("count", json!(1e20), "count must be a whole number from 1 to 4294967295"),
         ("count", json!("99999999999999999999"), "count must be a whole number from 1 to 4294967295"),
         ("limit", json!(51), "limit must be a whole number between 1 and 50"),
@@ -150,7 +152,9 @@ fn every_limit_is_the_one_that_is_described() {
     for (name, value) in [
         ("note", json!(" ")),
         ("count", json!("7")),
+        ("count", json!(7.0)),
         ("limit", json!(50)),
+        ("limit", json!(50.0)),
         ("ratio", json!(2)),
         ("expiresAt", json!("2026-01-31T09:00:00+01:00")),
         ("agentId", json!("nobody's")),
@@ -171,6 +175,70 @@ fn text_that_cannot_be_an_id_is_an_unknown_one() {
     body["documentIds"] = json!([ID, "nobody's"]);
     let read = validate::<Everything>(&body).unwrap();
     assert!(read.agent_id.is_err() && read.document_ids.is_some_and(|ids| ids.is_err()));
+}
+
+/// A change of what has bodies in it: one that is closed, which has another, and one that takes whatever is given.
+#[derive(RequestBody, ToSchema)]
+#[body(change)]
+#[expect(dead_code, reason = "it is only read from JSON")]
+struct OuterChange {
+    #[schema(nullable = false)]
+    closed: Option<Closed>,
+    #[schema(nullable = false)]
+    open: Option<Inner>,
+}
+
+#[derive(RequestBody, ToSchema)]
+#[expect(dead_code, reason = "it is only read from JSON")]
+struct Closed {
+    #[body(with = renamed, alias = "oldNumber")]
+    number: Option<u32>,
+    within: Option<Innermost>,
+}
+
+#[derive(RequestBody, ToSchema)]
+#[expect(dead_code, reason = "it is only read from JSON")]
+struct Innermost {
+    note: Option<String>,
+}
+
+fn renamed(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<u32> {
+    let name = if fields.given("oldNumber") { "oldNumber" } else { rule.name };
+    fields.count(name)
+}
+
+#[test]
+fn what_a_change_does_not_know_is_refused_in_its_objects_too() {
+    let body = json!({
+        "closed": {"nmuber": 1, "within": {"ntoe": "n"}},
+        "open": {"key": "k", "more": {"whatever": 1}},
+    });
+    assert_eq!(
+        errors::<OuterChange>(&body),
+        [
+            "closed.nmuber cannot be set; these can: number, oldNumber, within",
+            "closed.within.ntoe cannot be set; these can: note",
+        ]
+    );
+    assert_eq!(errors::<OuterChange>(&json!({"closed": {"oldNumber": 1, "within": {}}})), [""; 0]);
+    assert_eq!(errors::<Closed>(&json!({"nmuber": 1, "within": {"ntoe": "n"}})), [""; 0], "it is no change");
+}
+
+#[test]
+fn whole_numbers_are_told_from_others_however_they_are_written() {
+    for (number, whole) in [
+        (json!(0), Some(0)),
+        (json!(-0.0), Some(0)),
+        (json!(3.0), Some(3)),
+        (json!(9_007_199_254_740_991.0), Some(9_007_199_254_740_991)),
+        (json!(u64::MAX), Some(u64::MAX)),
+        (json!(1e300), None),
+        (json!(0.5), None),
+        (json!(-1.0), None),
+        (json!("3"), None),
+    ] {
+        assert_eq!(as_whole(&number), whole, "{number}");
+    }
 }
 
 /// A change that has every way to be left out.
@@ -228,8 +296,8 @@ fn of_a_change_unknown_fields_and_nulls_are_refused_first_then_it_is_read_in_ord
             &format!("even {null}"),
             "lucky cannot be noted",
             "note must have at most 5 characters",
-            "name must not be empty",
-            "lucky must be a whole number from 1 to 4294967295",
+            "name must not be blanks only",
+            "lucky must be a whole number of at least 1",
         ]
     );
     assert_eq!(errors::<Change>(&json!({"name": "Ada", "even": 2})), ["even cannot be named"]);

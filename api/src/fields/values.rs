@@ -18,7 +18,7 @@ use lectern_shared::{
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
-use super::{FieldRule, FieldValue, FromFields, JsonFields};
+use super::{FieldRule, FieldValue, FromFields, JsonFields, as_whole, blank_problem};
 
 /// The id of something of the caller's. Text that cannot be an id is an unknown id, which the service answers.
 pub(crate) type GivenId<T> = Result<T, InvalidId>;
@@ -109,8 +109,8 @@ words! {
 impl FieldValue for String {
     fn read(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Self> {
         let text = fields.optional_text(rule.name, rule.max_length)?;
-        if rule.min_length > 0 && text.trim().is_empty() {
-            fields.refuse(rule.name, "must not be empty");
+        if let Some(problem) = blank_problem(&text).filter(|_| rule.min_length > 0) {
+            fields.refuse(rule.name, problem);
         }
         Some(text)
     }
@@ -168,7 +168,7 @@ impl FieldValue for usize {
         let FieldRule { name, minimum, maximum, .. } = rule;
         let value = fields.get(name)?;
         let within = value.as_f64().is_some_and(|number| (*minimum..=*maximum).contains(&number));
-        let number = value.as_u64().filter(|_| within).and_then(|number| Self::try_from(number).ok());
+        let number = as_whole(value).filter(|_| within).and_then(|number| Self::try_from(number).ok());
         if number.is_none() {
             fields.refuse(name, format_args!("must be a whole number between {minimum} and {maximum}"));
         }
@@ -224,6 +224,9 @@ impl<T: FromFields> FieldValue for T {
 
     fn stand_in() -> Self {
         let nothing = Map::new();
-        T::from_fields(&mut JsonFields { map: &nothing, path: String::new(), errors: &mut Vec::new() })
+        let mut errors = Vec::new();
+        let mut fields =
+            JsonFields { map: &nothing, path: String::new(), is_change: false, errors: &mut errors };
+        T::from_fields(&mut fields)
     }
 }

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
-    fields::{FieldRule, JsonFields},
+    fields::{FieldRule, JsonFields, blank_problem},
 };
 
 pub use shell::AccountError;
@@ -93,7 +93,7 @@ pub(crate) struct RemovalProof<'a> {
 
 fn email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
     let email = fields.text(rule.name, rule.max_length);
-    if let Some(problem) = email_problem(&email).filter(|_| fields.get(rule.name).is_some()) {
+    if let Some(problem) = email_problem(&email).filter(|_| !fields.is_refused(rule.name)) {
         fields.refuse(rule.name, problem);
     }
     email
@@ -102,7 +102,7 @@ fn email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
 /// A password, which has to be there.
 fn password(fields: &mut JsonFields<'_>, rule: &FieldRule) -> SecretString {
     let password = SecretString::from(fields.text(rule.name, LOOKED_AT));
-    if let Some(problem) = password_problem(&password).filter(|_| fields.get(rule.name).is_some()) {
+    if let Some(problem) = password_problem(&password).filter(|_| !fields.is_refused(rule.name)) {
         fields.refuse(rule.name, problem);
     }
     password
@@ -437,8 +437,12 @@ pub(crate) fn email_problem(email: &str) -> Option<String> {
 
 /// What is wrong with a password, if anything is.
 fn password_problem(password: &SecretString) -> Option<String> {
-    let length = password.expose_secret().chars().count();
-    (!(8..=256).contains(&length)).then(|| "must have 8 to 256 characters".to_owned())
+    let password = password.expose_secret();
+    if !(8..=256).contains(&password.chars().count()) {
+        return Some("must have 8 to 256 characters".to_owned());
+    }
+    // Such a one would be taken for none by whoever signs in.
+    blank_problem(password).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -458,6 +462,25 @@ mod tests {
         let signed_in = Timestamp::from_micros(1_800_000_000_000_000);
         let after = |minutes| is_fresh(signed_in.as_secs(), signed_in.plus(Duration::from_mins(minutes)));
         assert_eq!([0, 10, 11].map(after), [true, true, false]);
+    }
+
+    #[test]
+    fn one_thing_is_said_of_a_field_and_it_is_so() {
+        let said = |email: &str, password: &str| -> Vec<String> {
+            let Err(error) = validate::<NewAccount>(&json!({"email": email, "password": password})) else {
+                return Vec::new();
+            };
+            error.fields.into_iter().map(|field| field.message).collect()
+        };
+        assert_eq!(said("ada@example.com", "        "), ["must not be blanks only"]);
+        assert_eq!(said("ada@example.com", ""), ["must not be empty"]);
+        assert_eq!(said("ada@example.com", "short"), ["must have 8 to 256 characters"]);
+        let long = format!("{}@example.com", "a".repeat(300));
+        assert_eq!(said(&long, "correct horse"), ["must have at most 254 characters"]);
+        assert_eq!(said("ada", "correct horse"), ["must be an e-mail address"]);
+        // Nobody can sign in with a password of blanks.
+        let blanks = json!({"password": "        ", "currentPassword": "correct horse"});
+        assert_eq!(wrong(&blanks), ["password"]);
     }
 
     #[test]

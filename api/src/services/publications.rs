@@ -70,6 +70,7 @@ pub(crate) struct NewPublication {
     #[body(with = origins, default)]
     origins: Vec<String>,
     /// Questions a minute, at most, by all who have no account; what it was when left out, and 60 for a new page.
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 4_294_967_295_i64)]
     rate_per_minute: Option<u32>,
 }
 
@@ -77,7 +78,7 @@ pub(crate) struct NewPublication {
 fn slug(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
     let slug = fields.text(rule.name, rule.max_length);
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if fields.get(rule.name).is_some() && (!slug.bytes().all(is_plain) || slug.starts_with('-')) {
+    if !fields.is_refused(rule.name) && (!slug.bytes().all(is_plain) || slug.starts_with('-')) {
         fields.refuse(rule.name, "must be small letters, digits and -, and not begin with -");
     }
     Some(slug)

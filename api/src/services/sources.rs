@@ -188,7 +188,7 @@ impl SourceService {
         tell: impl ResponseEncoder<SourceDetails>,
     ) -> Result<CreationOutcome, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        let given = self.read_config(new.r#type, &new.config.unwrap_or_default())?;
+        let given = self.read_config(new.r#type, &new.config.unwrap_or_default(), false)?;
         let (id, now) = (SourceId::generate(), self.clock.now());
         let secret = given.secret();
         let mut tx = self.db.begin().await?;
@@ -274,7 +274,7 @@ impl SourceService {
         db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
         let mut source = db::sync::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         if let Some(config) = change.config {
-            let given = self.read_config(source.config.0.source_type(), &config)?;
+            let given = self.read_config(source.config.0.source_type(), &config, true)?;
             if given.says_secret {
                 source.secret_sealed = self.seal(id, &given.secret())?;
                 self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "source", id).await?;
@@ -442,8 +442,9 @@ impl SourceService {
         &self,
         r#type: SyncSourceType,
         config: &Map<String, Value>,
+        is_change: bool,
     ) -> Result<GivenConfig, ApiError> {
-        GivenConfig::read(r#type, config, &self.settings.sync, &self.egress)
+        GivenConfig::read(r#type, config, is_change, &self.settings.sync, &self.egress)
     }
 
     fn seal(&self, id: SourceId, secret: &SyncSecret) -> Result<Option<Vec<u8>>, ApiError> {

@@ -7,7 +7,6 @@ use lectern_shared::{
     ids::TagId,
     model::{audit::AuditAction, tag::Tag},
 };
-use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -51,7 +50,7 @@ fn color(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
     let color = fields.text(rule.name, NAME);
     let digits = color.strip_prefix('#').filter(|digits| digits.len() == 6);
     let right = digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-    if !right && fields.get(rule.name).is_some_and(Value::is_string) && !color.trim().is_empty() {
+    if !right && !fields.is_refused(rule.name) {
         fields.refuse(rule.name, "must have the form #RRGGBB, such as #0e8a16");
     }
     color

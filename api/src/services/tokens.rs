@@ -75,13 +75,13 @@ pub(crate) struct NewApiToken {
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) expires_at: Option<Timestamp>,
     /// How many requests a minute it opens at most.
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 4_294_967_295_i64)]
     pub(crate) rate_per_minute: Option<u32>,
 }
 
 /// Reads origins, each once and as a browser writes it.
 pub(super) fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<String>> {
     let texts = fields.texts(rule.name, rule.max_items, "origins")?;
-    let names_none = texts.is_empty();
     let mut origins = Vec::with_capacity(texts.len());
     for (at, text) in texts.into_iter().enumerate() {
         match origin_of(text) {
@@ -97,7 +97,7 @@ pub(super) fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Opt
             ),
         }
     }
-    if names_none {
+    if origins.is_empty() && !fields.is_refused(rule.name) {
         fields.refuse(rule.name, "must name at least one origin; leave it out for a token of no page");
     }
     origins.sort_unstable();

@@ -43,9 +43,9 @@ pub(crate) struct TraceFeedback {
 
 /// Reads what is said of an answer: 1 or -1.
 pub(crate) fn rating(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<i8> {
-    match fields.get(rule.name).and_then(Value::as_i64) {
-        Some(1) => Some(1),
-        Some(-1) => Some(-1),
+    match fields.get(rule.name).and_then(Value::as_f64) {
+        Some(1.0) => Some(1),
+        Some(-1.0) => Some(-1),
         Some(_) | None => {
             fields.refuse(rule.name, "must be 1 or -1");
             None

@@ -79,7 +79,7 @@ pub(crate) struct WebhookChange {
 #[expect(clippy::unnecessary_wraps, reason = "a reader gives nothing for what is missing")]
 fn address(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
     let url = fields.text(rule.name, rule.max_length);
-    if fields.get(rule.name).is_some() && Url::parse(&url).is_err() {
+    if !fields.is_refused(rule.name) && Url::parse(&url).is_err() {
         fields.refuse(rule.name, "must be an http or https address");
     }
     Some(url)

@@ -54,14 +54,15 @@ pub(crate) struct WorkspaceChange {
 #[derive(Debug, RequestBody, ToSchema)]
 #[schema(as = WorkspaceQuotas, rename_all = "camelCase")]
 pub(crate) struct NewQuotas {
-    /// Documents.
-    documents: Option<u32>,
+    /// Documents. With 0 none is added to those that there are.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64)]
+    documents: Option<usize>,
     /// Bytes that are stored: files, texts, and the passages made of them.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64)]
-    bytes: Option<f64>,
+    bytes: Option<usize>,
     /// Tokens of models, read and written, in a calendar month in UTC.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64)]
-    tokens_per_month: Option<f64>,
+    tokens_per_month: Option<usize>,
     /// What models may cost in a calendar month in UTC, in the currency of the service's prices.
     #[schema(minimum = 0, maximum = 1_000_000_000)]
     cost_per_month: Option<f64>,
@@ -302,11 +303,9 @@ impl WorkspaceService {
 
 impl NewQuotas {
     fn stored(self) -> WorkspaceQuotas {
-        // Between the bounds of the schema every number is one of these, but for its fraction.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the bounds are checked")]
-        let whole = |number: f64| number as u64;
+        let whole = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         WorkspaceQuotas {
-            documents: self.documents.map(u64::from),
+            documents: self.documents.map(whole),
             bytes: self.bytes.map(whole),
             tokens_per_month: self.tokens_per_month.map(whole),
             cost_per_month: self.cost_per_month,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
-    fields::{FieldRule, JsonFields},
+    fields::{FieldRule, JsonFields, as_whole},
     openai::{
         asking::refuse_formats,
         messages::{ContentSchema, Conversation, ConversationBuilder},
@@ -62,7 +62,7 @@ struct CompletionMessage {
 
 /// Refuses what an answer would have to be that no agent gives.
 fn refuse_unsupported(fields: &mut JsonFields<'_>) {
-    if fields.get("n").is_some_and(|n| n.as_u64() != Some(1)) {
+    if fields.get("n").is_some_and(|n| as_whole(n) != Some(1)) {
         fields.refuse("n", "must be 1, or left out: an agent gives one answer");
     }
     let format = fields.get("response_format");

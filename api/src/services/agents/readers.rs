@@ -60,7 +60,7 @@ pub(super) enum TagReference {
 
 pub(super) fn provider(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
     let provider = fields.text(rule.name, NAME);
-    if provider.parse::<ModelProvider>().is_err() && fields.get(rule.name).is_some() {
+    if provider.parse::<ModelProvider>().is_err() && !fields.is_refused(rule.name) {
         let known: Vec<_> = ModelProvider::ALL.iter().map(|provider| provider.label()).collect();
         fields.refuse(rule.name, format_args!("must be one of {}", known.join(", ")));
     }
@@ -90,7 +90,9 @@ pub(super) fn base_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<
                 fields.refuse(rule.name, "must be an http or https address without credentials");
             }
         },
-        None if fields.parsed("provider") == Some(ModelProvider::OpenAiCompatible) => {
+        None if fields.parsed("provider") == Some(ModelProvider::OpenAiCompatible)
+            && !fields.is_refused(rule.name) =>
+        {
             fields.refuse(rule.name, "is required for openai-compatible");
         }
         None => {}

@@ -21,10 +21,9 @@ pub(super) fn new_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
         fields.refuse(rule.name, problem);
     }
     let content = fields.optional_text("content", usize::MAX);
-    let refused =
-        ["url", "content"].iter().any(|name| fields.get(name).is_some_and(|value| !value.is_string()));
+    let refused = ["url", "content"].iter().any(|name| fields.is_refused(name));
     match (url.is_empty(), &content) {
-        // Of a wrong type, which was said already.
+        // It is given and wrong, which was said already.
         (true, None) if refused => {}
         (true, None) => fields.refuse("url", rules::SOURCE_MISSING),
         (false, Some(_)) => fields.refuse("content", "cannot be given together with url"),
@@ -92,6 +91,7 @@ pub(in crate::services) fn authorization(
 }
 
 fn read_authorization(fields: &mut JsonFields<'_>) -> Option<SourceAuthorization> {
+    fields.only_in_change(&["type", "token", "username", "password", "headers"]);
     let kind: String = fields.choice("type", "bearer, basic, headers")?;
     match kind.as_str() {
         "bearer" => Some(SourceAuthorization::Bearer { token: fields.text("token", CREDENTIAL) }),

@@ -5,7 +5,7 @@ use lectern_derive::RequestBody;
 use lectern_shared::model::document::{SplitterConfig, SplitterType};
 use utoipa::ToSchema;
 
-use crate::fields::{FieldRule, FieldValue, JsonFields, as_count};
+use crate::fields::{FieldRule, FieldValue, JsonFields, as_count, as_whole};
 
 /// Old names, in lower case.
 const OLD_NAMES: [(&str, SplitterType); 5] = [
@@ -35,11 +35,11 @@ pub(crate) struct NewSplitter {
     /// The most that a passage holds. 400 for `token`, else 1600.
     // Passages of fewer characters or tokens say too little to be found.
     #[schema(minimum = 20, maximum = 20_000)]
-    #[body(with = chunk_size)]
+    #[body(with = chunk_size, alias = "chunkSize")]
     chunk_size: Option<u32>,
     /// How much of one passage's end the next one repeats: at most half of its size. 60 for `token`, else 240, and never more
     /// than a quarter of the size.
-    #[body(with = chunk_overlap)]
+    #[body(with = chunk_overlap, alias = "chunkOverlap")]
     chunk_overlap: Option<u32>,
 }
 
@@ -98,7 +98,7 @@ fn chunk_size(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<u32> {
 
 fn chunk_overlap(fields: &mut JsonFields<'_>, _: &FieldRule) -> Option<u32> {
     let name = overlap_name(fields);
-    let none = fields.get(name).is_some_and(|value| value == 0 || value == "0");
+    let none = fields.get(name).is_some_and(|value| as_whole(value) == Some(0) || value == "0");
     if none { Some(0) } else { fields.count(name) }
 }
 

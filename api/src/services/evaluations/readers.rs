@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use crate::fields::{FieldRule, GivenId, JsonFields};
+use crate::fields::{FieldRule, GivenId, JsonFields, as_whole};
 
 /// Things that answer one question: collections of others have hundreds.
 pub(super) const MOST_GOLD: usize = 2_000;
@@ -94,7 +94,7 @@ fn gold(fields: &mut JsonFields<'_>) -> GivenId<GoldQuote> {
         None => simply(),
         Some(grade) => {
             let read =
-                grade.as_u64().and_then(|grade| u32::try_from(grade).ok()).filter(|grade| *grade <= GRADE);
+                as_whole(grade).and_then(|grade| u32::try_from(grade).ok()).filter(|grade| *grade <= GRADE);
             if read.is_none() {
                 fields.refuse("grade", format!("must be a whole number from 0 to {GRADE}"));
             }

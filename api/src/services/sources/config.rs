@@ -180,7 +180,7 @@ fn endpoint(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
 }
 
 fn check_address(fields: &mut JsonFields<'_>, rule: &FieldRule, url: &str) {
-    if fields.get(rule.name).is_some() && Url::parse(url).is_err() {
+    if !fields.is_refused(rule.name) && Url::parse(url).is_err() {
         fields.refuse(rule.name, "must be an http or https address");
     }
 }
@@ -204,23 +204,29 @@ pub(super) struct GivenConfig {
 }
 
 impl GivenConfig {
-    /// Reads it.
+    /// Reads what a new source says of it, or a change.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(super) fn read(
         r#type: SyncSourceType,
         config: &Map<String, Value>,
+        is_change: bool,
         settings: &SyncSettings,
         egress: &Egress,
     ) -> Result<Self, ApiError> {
         let says_secret = config.contains_key("authorization") || config.contains_key("secretAccessKey");
         let body = json!({ "config": config });
-        let given = fields::read(&body, |fields| match r#type {
-            SyncSourceType::Site => within(fields, Self::of_site),
-            SyncSourceType::Feed => within(fields, Self::of_feed),
-            SyncSourceType::S3 => within(fields, Self::of_bucket),
-            SyncSourceType::Folder => within(fields, Self::of_folder),
+        let given = fields::read(&body, |fields| {
+            if is_change {
+                fields.begin_change(&["config"]);
+            }
+            match r#type {
+                SyncSourceType::Site => within(fields, Self::of_site),
+                SyncSourceType::Feed => within(fields, Self::of_feed),
+                SyncSourceType::S3 => within(fields, Self::of_bucket),
+                SyncSourceType::Folder => within(fields, Self::of_folder),
+            }
         })?;
         let given = Self { says_secret, ..given.ok_or_else(ApiError::internal)? };
         given.check(settings, egress)?;
