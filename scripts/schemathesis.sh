@@ -101,6 +101,7 @@ password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 session=$(post /auth/sign-up '{"email": "tester@example.com", "password": "'"$password"'"}' data.token)
 token=$(post /api-tokens '{"description": "schemathesis"}' data.token -H "Authorization: Bearer $session")
 auth=(-H "Authorization: Bearer $token")
+workspace=$(curl -fsS "$url/api/v1/users/me" "${auth[@]}" | pick data.id)
 
 # What no request of one operation alone could find.
 agent=$(post /agents '{"name": "Clerk", "type": "CHATVENDOR"}' data.id "${auth[@]}")
@@ -111,6 +112,10 @@ upload=$(curl -fsS "$url/api/v1/documents/upload" "${auth[@]}" -F 'file=The gate
 # --- the tests -------------------------------------------------------------------------------------------------------
 
 cat >"$scratch/schemathesis.toml" <<CONF
+# Any other workspace is refused, whatever else is right.
+[parameters]
+"header.X-Workspace" = "$workspace"
+
 # What an answer says is checked, not which requests are refused: an id of nothing is a 404, and unknown fields are ignored.
 [checks]
 positive_data_acceptance.enabled = false

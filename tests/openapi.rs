@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::{
     Method, RequestBuilder, StatusCode,
-    header::{ALLOW, CONTENT_TYPE},
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE},
 };
 use serde_json::{Value, json};
 
@@ -292,6 +292,47 @@ async fn credentials_are_asked_for_where_the_document_says_so() {
         let asked = status == StatusCode::UNAUTHORIZED;
         assert_eq!(asked, !operation.is_public(), "{status} from {}", operation.id);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_signs_in_may_name_a_workspace_and_one_of_nobodys_is_not_found() {
+    let service = Service::start().await;
+    let (ada, document) = (service.signed_up("ada@example.com").await.in_workspace(NOBODYS), document());
+    for operation in operations(&document) {
+        assert_eq!(operation.has_parameter("X-Workspace"), !operation.is_public(), "{}", operation.id);
+        if !operation.is_public() {
+            // A role or a token that does not reach is told everywhere, too.
+            assert!(operation.response("403").is_some(), "{}", operation.id);
+            let (status, _) = operation.send(operation.request(&ada, "", "{}")).await;
+            assert_eq!(status, StatusCode::NOT_FOUND, "{}", operation.id);
+        }
+    }
+}
+
+/// Caches know one of the headers that credentials are read from, and give what came with the others to whoever asks next.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_is_for_a_cache_that_serves_many() {
+    let service = Service::start().await;
+    let (user, stranger, document) = (somebody(&service).await, service.client(), document());
+    let kept_as = async |request: RequestBuilder| {
+        let answer = send(request).await;
+        let kept = answer.headers().get(CACHE_CONTROL).map(|kept| kept.to_str().expect("text").to_owned());
+        (answer.status(), kept.unwrap_or_default())
+    };
+    for operation in operations(&document) {
+        for client in [&user, &stranger] {
+            let (status, kept) = kept_as(operation.request(client, "", "{}")).await;
+            assert_eq!(kept, "private, no-store", "{status} from {}", operation.id);
+        }
+    }
+    for path in ["/api/v1/documents", "/v1/models", "/admin/jobs", "/api/v1/nothing", "/mcp"] {
+        let bearer = format!("Bearer {}", user.token());
+        let request = stranger.request_outside(Method::GET, path).header("Autorization", bearer);
+        let (status, kept) = kept_as(request).await;
+        assert_eq!(kept, "private, no-store", "{status} from {path}");
+    }
+    let (_, kept) = kept_as(stranger.request_outside(Method::GET, "/openapi.json")).await;
+    assert_eq!(kept, "no-cache", "what is everybody's keeps its own");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -126,8 +126,10 @@ shared! {
         "There are no valid credentials.";
     FORBIDDEN = "403" "Forbidden" "forbidden" "This is for admins. Your account is none.":
         "The account is no admin's.";
+    NOT_ALLOWED = "403" "NotAllowed" "role_required" "This needs the role `editor` in the workspace; yours is `asker`.":
+        "The role in the workspace or the API token does not reach, what may be stored or used is used up, or a page may not ask for it.";
     NOT_FOUND = "404" "NotFound" "not_found" "There is no such agent.":
-        "An id in the request is not known, or is somebody else's.";
+        "An id in the request, that of `X-Workspace` included, is not known, or is somebody else's.";
     TOO_SLOW = "408" "TooSlow" "timeout" "The body came too slowly.":
         "The body was not sent in time.";
     CONFLICT = "409" "IdempotencyConflict" "idempotency_key_reused" "This Idempotency-Key was used for another request within the last 24 hours. Use a new one.":
@@ -135,7 +137,7 @@ shared! {
     TOO_LARGE = "413" "TooLarge" "too_large" "The body may have at most 2097152 bytes.":
         "The body is too large.";
     UNSUPPORTED = "415" "UnsupportedMediaType" "unsupported_media_type" "Send the body as JSON, with Content-Type: application/json.":
-        "The body's `Content-Type` is not one that is read.";
+        "The body's `Content-Type` or `Content-Encoding` is not one that is read.";
     INVALID = "422" "Invalid" "invalid_fields" "Some fields are not valid; see `fields`.":
         "Fields or parameters are wrong; `error.fields` names each of them.";
     TOO_MANY = "429" "TooManyRequests" "rate_limited" "Too many requests. Wait before you send more.":

@@ -53,6 +53,9 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &SchemaMap) 
         security.retain(|requirement| *requirement != nothing);
     }
     let public = operation.security.as_ref().is_some_and(Vec::is_empty);
+    if !public {
+        add_workspace(operation);
+    }
     let body = operation.request_body.as_ref();
     let body_has_ids = body.is_some_and(|body| {
         body.content
@@ -68,16 +71,19 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &SchemaMap) 
     let limited = for_admins || for_openai_clients || path.starts_with(VERSION);
     let has_body = body.is_some();
     let idempotent = parameters(operation).any(|parameter| parameter.name == IDEMPOTENCY_KEY);
-    let can_give: [(bool, SharedFailure); 13] = [
+    // Of two with one status, the first one is described.
+    let can_give: [(bool, SharedFailure); 14] = [
         (has_body, failures::MALFORMED),
         (!public, failures::UNAUTHORIZED),
         (for_admins, failures::FORBIDDEN),
-        (path.contains('{') || query_has_ids || body_has_ids, failures::NOT_FOUND),
+        (!public, failures::NOT_ALLOWED),
+        // Whoever signs in may name a workspace that is none of theirs, and an API token one that it does not belong to.
+        (!public || path.contains('{') || query_has_ids || body_has_ids, failures::NOT_FOUND),
         (has_body, failures::TOO_SLOW),
         (idempotent, failures::CONFLICT),
         (has_body, failures::TOO_LARGE),
         (has_body, failures::UNSUPPORTED),
-        (has_body || has_query, failures::INVALID),
+        (!public || has_body || has_query, failures::INVALID),
         (limited, failures::TOO_MANY),
         (true, failures::INTERNAL),
         (limited && (has_body || id.starts_with("ingest")), failures::FULL),
@@ -98,6 +104,14 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &SchemaMap) 
             failures::complete(status, response, form);
         }
     }
+}
+
+/// What whoever signs in may say of where they are.
+fn add_workspace(operation: &mut Operation) {
+    let description = "The workspace that the request is about, by its id, of which you are a member; your own when left out. An API token \
+        belongs to one, and needs no such header.";
+    let id = ObjectBuilder::new().schema_type(Type::String);
+    add_parameter(operation, parameter("X-Workspace", ParameterIn::Header, description, id));
 }
 
 fn parameters(operation: &Operation) -> impl Iterator<Item = &Parameter> {
@@ -160,8 +174,10 @@ fn add_idempotency(operation: &mut Operation) {
         .schema_type(Type::String)
         .min_length(Some(1))
         .max_length(Some(255))
+        .pattern(Some("^[ -~]+$"))
         .examples([json!("5b0c7c9e-6d5f-4c1b-9f5e-0f2f4f1c9a11")]);
-    let description = "Any text of your own. The same request with the same key within 24 hours gets the first answer again.";
+    let description = "1 to 255 printable ASCII characters of your own, sent once. The same request with the same key within 24 hours gets the \
+        first answer again.";
     add_parameter(operation, parameter(IDEMPOTENCY_KEY, ParameterIn::Header, description, key));
     if let Some(response) = success(operation) {
         let description = "`true` when this answer was given before to the same `Idempotency-Key`.";
