@@ -159,12 +159,15 @@ async fn what_opens_nothing_is_one_and_the_same_page(mode: Mode) {
         let request = headers["x-request-id"].to_str().expect("an id");
         assert!(page.contains(request), "{path}: whoever asks for help can name it");
         let style = between(&page, "rel=\"stylesheet\" href=\"", "\"");
+        let icon = between(&page, "rel=\"icon\" type=\"image/svg+xml\" href=\"", "\"");
         let asked = Url::parse("http://lectern.example").and_then(|root| root.join(path));
         let home = between(&page, "<p><a href=\"", "\"");
         let led_to = |link: &str| asked.clone().and_then(|asked| asked.join(link)).expect("an address");
         assert_eq!(led_to(style).path(), "/assets/style.css", "{path}");
+        assert_eq!(led_to(icon).path(), "/assets/icon.svg", "{path}");
         assert_eq!(led_to(home).path(), "/", "{path}");
-        pages.push(page.replace(request, "").replace(style, "").replace(&format!("\"{home}\""), ""));
+        let page = page.replace(request, "").replace(style, "").replace(icon, "");
+        pages.push(page.replace(&format!("\"{home}\""), ""));
     }
     assert!(!pages[0].contains("Gate"), "{}", pages[0]);
     assert!(pages.iter().all(|page| *page == pages[0]), "{pages:#?}");
