@@ -101,8 +101,8 @@ pub(super) const NEEDS: [(&str, Need); 166] = [
     ("POST /webhooks/{}/test", Need::Builder),
     ("GET /webhooks/{}/deliveries", Need::Builder),
     ("POST /webhooks/{}/deliveries/{}/replay", Need::Builder),
-    ("GET /documents/{}/pages", Need::Editor),
-    ("GET /documents/{}/pages/{}", Need::Editor),
+    ("GET /documents/{}/pages", Need::Asker),
+    ("GET /documents/{}/pages/{}", Need::Asker),
     ("PATCH /documents/{}", Need::Editor),
     ("POST /documents/{}/ingest", Need::Editor),
     ("POST /documents/{}/cancel", Need::Editor),
@@ -194,8 +194,10 @@ pub(super) const NEEDS: [(&str, Need); 166] = [
 /// More of the operator's, which are about many jobs.
 pub(super) const OF_ADMINS: [&str; 2] = ["POST /admin/jobs/retry", "POST /admin/jobs/discard"];
 /// What a token that is bound to an agent may.
-pub(super) const OF_BOUND_TOKENS: [&str; 10] = [
+pub(super) const OF_BOUND_TOKENS: [&str; 12] = [
     "GET /documents/{}/chunks",
+    "GET /documents/{}/pages",
+    "GET /documents/{}/pages/{}",
     "GET /v1/models",
     "GET /v1/models/{}",
     "POST /v1/chat/completions",

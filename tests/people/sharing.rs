@@ -16,10 +16,12 @@ use crate::{
     matrix::{rows::rows, things::Things},
     support::{
         client::{Client, data, envelope, id, send},
+        command::upload,
         db::Database,
         in_both_modes,
         loopback::Gate,
         model::{Model, Reply},
+        pdf::pdf_with_pages,
         process::POLL,
         service::{Mode, Service},
         web::Web,
@@ -30,6 +32,7 @@ use crate::{
 in_both_modes!(
     members_see_what_is_the_workspaces_by_their_roles,
     whoever_only_asks_reads_the_passages_that_were_cited_to_them,
+    whoever_only_asks_sees_the_pages_that_were_cited_to_them,
     a_workspace_of_others_is_like_one_that_is_not_there,
     whoever_is_removed_finds_nothing_from_the_next_request_on,
     streams_of_whoever_is_removed_end_soon,
@@ -93,6 +96,60 @@ async fn whoever_only_asks_reads_the_passages_that_were_cited_to_them(mode: Mode
     assert_eq!(cited[0]["chunkId"], answer["trace"]["citations"][0]["chunkId"], "{cited:#}");
     for (person, document) in [(&other, &gate), (&asker, &bread)] {
         assert_refused(&person.get(&chunks(document)).await, 404, "not_found");
+    }
+
+    let baker = quoting_agent(&team.owner, "Baker").await;
+    team.owner.link(&baker, &bread).await;
+    for _ in 0..11 {
+        let asked = (0..10).map(|_| ask(&asker, &baker, "When is bread baked?"));
+        for (status, answer) in join_all(asked).await {
+            assert_eq!(status, StatusCode::OK, "{answer:#}");
+        }
+    }
+    assert_eq!(asker.read(&chunks(&gate)).await, cited, "questions about other things do not push it out");
+}
+
+async fn whoever_only_asks_sees_the_pages_that_were_cited_to_them(mode: Mode) {
+    const PAGES: [&str; 2] = [
+        "The gate of the lighthouse opens at nine in the morning, all year.",
+        "Bread bakes slowly inside ovens near harbours, says our old cook.",
+    ];
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let (asker, other) =
+        (team.joined(&service, "asker", "asker").await, team.joined(&service, "other", "asker").await);
+    let uploaded = upload(&team.owner, "handbook.pdf", &pdf_with_pages(&PAGES)).await;
+    let path = format!("/documents/{}", id(&uploaded));
+    team.owner.wait_until_ingested(id(&uploaded)).await;
+    // A passage a page.
+    let splitter = json!({ "type": "character", "chunk_size": 80, "chunk_overlap": 0 });
+    data(team.owner.patch(&path, &json!({ "splitter": splitter })).await);
+    let document = team.owner.wait_until_ingested(id(&uploaded)).await;
+    assert_eq!(document["index"]["chunks"], 2, "{document:#}");
+    let agent = quoting_agent(&team.owner, "Clerk").await;
+    team.owner.link(&agent, id(&uploaded)).await;
+    let bound = ada.with_token(&api_token(&team.owner, json!({ "agentId": agent })).await);
+
+    let pages = format!("{path}/pages");
+    for reader in [&asker, &bound] {
+        for path in [pages.clone(), format!("{pages}/1")] {
+            assert_refused(&reader.get(&path).await, 404, "not_found");
+        }
+        let (status, answer) = ask(reader, &agent, "When does the gate open?").await;
+        assert_eq!(status, StatusCode::OK, "{answer:#}");
+        let cited = answer["trace"]["citations"][0]["chunkId"].as_str().expect("a citation");
+        let listed = reader.read(&pages).await;
+        let numbers: Vec<&Value> =
+            listed.as_array().expect("a list").iter().map(|page| &page["page"]).collect();
+        assert_eq!(numbers, [&json!(1)], "{listed:#}");
+        let image = send(reader.request(Method::GET, &format!("{pages}/1?highlight={cited}"))).await;
+        assert_eq!(image.status(), StatusCode::OK);
+        assert!(image.headers().contains_key("lectern-page-boxes"), "what was cited is marked");
+        assert_refused(&reader.get(&format!("{pages}/2")).await, 404, "not_found");
+    }
+    for path in [pages.clone(), format!("{pages}/1")] {
+        assert_refused(&other.get(&path).await, 404, "not_found");
     }
 }
 

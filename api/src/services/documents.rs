@@ -45,7 +45,7 @@ pub(crate) use self::{
     attributes::FileAttributes, browse::BulkAction, change::DocumentChange, details::DocumentDetails,
     duplicates::DuplicateGroup,
 };
-pub(super) use self::{file::blob_failed, target_collections::TargetCollections};
+pub(super) use self::{cited::CitedParts, file::blob_failed, target_collections::TargetCollections};
 use self::{
     schema::{AuthorizationSchema, PageSchema, TypeSchema},
     splitter::NewSplitter,

@@ -228,25 +228,27 @@ pub async fn per_day(db: &Db, workspace: WorkspaceId, from: Timestamp) -> Result
     })?)
 }
 
-/// Those of somebody's `latest` traces that name a document, newest first. Their bodies are read [one by one](body): together they can
-/// be more than should be in memory at once.
+/// At most `limit` of those of somebody's `latest` traces that name a document, newest first. Their bodies are read [one by one](body):
+/// together they can be more than should be in memory at once.
 pub async fn naming(
     db: &Db,
     owner: RunOwner,
     document: DocumentId,
     now: Timestamp,
     latest: u32,
+    limit: u32,
 ) -> Result<Vec<TraceId>> {
     // As it stands between quotation marks in the JSON.
     let named = format!("\"{document}\"");
     Ok(on!(db, |c| {
+        // The limit within keeps both databases from looking into the bodies of any others.
         sqlx::query_scalar(
-        "SELECT id FROM traces WHERE REPLACE(body, $5, '') <> body AND id IN (
-             SELECT id FROM traces
+        "SELECT id FROM (
+             SELECT id, body FROM traces
              WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2 AND token_id IS NOT DISTINCT FROM $3
                AND expires_at > $4
-             ORDER BY id DESC LIMIT $6)
-         ORDER BY id DESC"
+             ORDER BY id DESC LIMIT $6) AS newest
+         WHERE REPLACE(body, $5, '') <> body ORDER BY id DESC LIMIT $7"
     )
     .bind(owner.workspace_id)
     .bind(owner.user)
@@ -254,6 +256,7 @@ pub async fn naming(
     .bind(now)
     .bind(named.as_str())
     .bind(i64::from(latest))
+    .bind(i64::from(limit))
     .fetch_all(c)
     })?)
 }

@@ -9,7 +9,7 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, services::documents::CitedParts};
 
 /// Passages that a stretch of text may go over.
 const MAX_CHUNKS: u32 = 20;
@@ -23,6 +23,17 @@ pub(crate) enum Highlight {
     Characters(Range<u64>),
     /// A text itself.
     Text(String),
+}
+
+impl Highlight {
+    /// Whether all of it was cited to somebody, as far as a request can name it.
+    pub(super) fn is_within(&self, cited: &CitedParts) -> bool {
+        match self {
+            Self::Passage(id) => cited.has_passage(*id),
+            Self::Characters(range) => cited.has_stretch(range),
+            Self::Text(_) => false,
+        }
+    }
 }
 
 impl FromStr for Highlight {

@@ -26,12 +26,15 @@ use self::{cache::DrawingCache, line::DrawingLine};
 pub(crate) use self::{cache::DrawnPage, highlight::Highlight};
 use super::{
     actor::{Actor, Permission},
-    documents::DocumentService,
+    documents::{CitedParts, DocumentService},
 };
 use crate::error::{ApiError, ApiErrorKind};
 
 /// Raised whenever the same page would be drawn in another way.
 const DRAWING_VERSION: u32 = 2;
+
+/// Pages that are read at a time where not all of them are shown.
+const READ_AT_ONCE: u32 = 200;
 
 /// How a page is to be shown.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +90,25 @@ impl PageService {
         }
     }
 
-    /// At most `limit` of a document's pages that can be drawn, from a number on.
+    /// A document, the workspace that it is in, and what of it may be seen; none when all of it may.
+    ///
+    /// # Errors
+    /// Not found, too, for roles that do not edit documents, when nothing of it was cited to them.
+    async fn open(
+        &self,
+        actor: &Actor,
+        id: DocumentId,
+    ) -> Result<(WorkspaceId, Document, Option<CitedParts>), ApiError> {
+        let Ok(owner) = actor.may(Permission::EditDocuments) else {
+            let owner = actor.may_read_cited()?;
+            let (document, cited) = self.documents.cited_parts(owner, id).await?;
+            return Ok((owner.workspace_id, document, Some(cited)));
+        };
+        Ok((owner.workspace_id, self.documents.load(actor, id).await?, None))
+    }
+
+    /// At most `limit` of a document's pages that can be drawn, from a number on; for roles that do not edit documents those alone on
+    /// which something stands that was cited to them.
     ///
     /// # Errors
     /// Not found, too, when it has none.
@@ -98,14 +119,38 @@ impl PageService {
         from: i64,
         limit: u32,
     ) -> Result<Vec<PageInfo>, ApiError> {
-        let owner = actor.may(Permission::EditDocuments)?;
-        let document = self.documents.load(actor, id).await?;
-        self.stored(owner.workspace_id, &document).await?;
-        let pages = db::pages::list(&self.db, owner.workspace_id, id, from, limit).await?;
-        if pages.is_empty() && !self.has_pages(owner.workspace_id, id).await? {
+        let (workspace, document, cited) = self.open(actor, id).await?;
+        self.stored(workspace, &document).await?;
+        let pages = match &cited {
+            None => db::pages::list(&self.db, workspace, id, from, limit).await?,
+            Some(cited) => self.list_cited(workspace, id, cited, from, limit).await?,
+        };
+        if pages.is_empty() && !self.has_pages(workspace, id).await? {
             return Err(no_pages(without_pages(&document)));
         }
         Ok(pages)
+    }
+
+    async fn list_cited(
+        &self,
+        workspace: WorkspaceId,
+        id: DocumentId,
+        cited: &CitedParts,
+        mut from: i64,
+        limit: u32,
+    ) -> Result<Vec<PageInfo>, ApiError> {
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut shown = Vec::new();
+        loop {
+            let pages = db::pages::list(&self.db, workspace, id, from, READ_AT_ONCE).await?;
+            let Some(last) = pages.last().map(|last| last.number) else { return Ok(shown) };
+            shown.extend(pages.into_iter().filter(|page| cited.has_page(page.number)));
+            if shown.len() >= most {
+                shown.truncate(most);
+                return Ok(shown);
+            }
+            from = i64::from(last) + 1;
+        }
     }
 
     /// Width and height of a page that can be drawn, in points. Who may know was decided before.
@@ -120,16 +165,21 @@ impl PageService {
         Ok(is_stored.then_some((page.width, page.height)))
     }
 
-    /// A page of a document, if it may be shown to this actor.
+    /// A page of a document, if it may be shown to this actor. What may not be read is not marked on it either.
     pub(crate) async fn find(
         &self,
         actor: &Actor,
         id: DocumentId,
-        view: PageView,
+        mut view: PageView,
     ) -> Result<ShownPage, ApiError> {
-        let owner = actor.may(Permission::EditDocuments)?;
-        let document = self.documents.load(actor, id).await?;
-        self.of(owner.workspace_id, document, view).await
+        let (workspace, document, cited) = self.open(actor, id).await?;
+        if let Some(cited) = cited {
+            if !cited.has_page(view.page) {
+                return Err(self.no_such_page(workspace, &document).await?);
+            }
+            view.highlights.retain(|highlight| highlight.is_within(&cited));
+        }
+        self.of(workspace, document, view).await
     }
 
     /// A page of a workspace's document. Who may see it was decided before.
@@ -143,11 +193,7 @@ impl PageService {
         let info = db::pages::get(&self.db, workspace, document.id, view.page).await?;
         // What was read before pages were noted can be drawn all the same.
         if info.is_none() && document.r#type != DocumentType::Pdf {
-            return Err(if self.has_pages(workspace, document.id).await? {
-                ApiError::not_found("page")
-            } else {
-                no_pages(without_pages(&document))
-            });
+            return Err(self.no_such_page(workspace, &document).await?);
         }
         let generation = document.search_index.as_ref().map(|index| index.0.generation.to_string());
         let PageView { page, width, format, highlights } = &view;
@@ -158,6 +204,13 @@ impl PageService {
         );
         let etag = format!("\"{}\"", hex(sha256(identity.as_bytes()).get(..16).unwrap_or_default()));
         Ok(ShownPage { workspace, document, file, info, view, etag })
+    }
+
+    /// What is said of a page that is not there, or not to be seen.
+    async fn no_such_page(&self, workspace: WorkspaceId, document: &Document) -> Result<ApiError, ApiError> {
+        let has_pages =
+            document.r#type == DocumentType::Pdf || self.has_pages(workspace, document.id).await?;
+        Ok(if has_pages { ApiError::not_found("page") } else { no_pages(without_pages(document)) })
     }
 
     async fn has_pages(&self, workspace: WorkspaceId, id: DocumentId) -> Result<bool, ApiError> {

@@ -25,7 +25,7 @@ pub(super) struct ChunkPage {
 /// List a document's passages
 ///
 /// Shows what is searched of a document, in the order of the source, at most 200 passages at a time; none before its first
-/// ingestion has succeeded.
+/// ingestion has succeeded. Askers, and API tokens that are bound to an agent, see the passages that were cited to them.
 #[utoipa::path(
     get,
     path = "/documents/{id}/chunks",

@@ -73,7 +73,8 @@ pub(super) struct PagesOfDocument {
 /// List a document's pages
 ///
 /// Shows the pages of a PDF that can be drawn, with their sizes and how much text was read of each, at most 200 at a time. Only
-/// uploaded files are kept, and so only their pages can be seen.
+/// uploaded files are kept, and so only their pages can be seen. Askers, and API tokens that are bound to an agent, see the pages on
+/// which passages stand that were cited to them.
 #[utoipa::path(
     get,
     path = "/documents/{id}/pages",
@@ -170,7 +171,8 @@ struct ImageSchema(Vec<u8>);
 ///
 /// Draws a page of an uploaded PDF, with what `highlight` names marked on it. Where the words are not found on the page nothing is
 /// marked. `ETag` changes when the image does; with `If-None-Match`, the answer is 304 while it is the same. `404 no_page_images` is
-/// told where there is no such image: the document is no PDF, or its file is not stored.
+/// told where there is no such image: the document is no PDF, or its file is not stored. Askers, and API tokens that are bound to an
+/// agent, see the pages on which passages stand that were cited to them, and nothing else is marked there.
 #[utoipa::path(
     get,
     path = "/documents/{id}/pages/{n}",

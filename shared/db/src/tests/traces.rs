@@ -107,10 +107,13 @@ async fn traces_that_name_a_document_are_found_among_the_latest_of_whoever_asked
         naming(run_in(theirs), other, named, 100).await;
         let last = naming(owner, agent, named, 100).await;
 
-        let found = traces::naming(&t.db, owner, named, at(10), 100).await.unwrap();
+        let found = traces::naming(&t.db, owner, named, at(10), 100, 100).await.unwrap();
         assert_eq!(found, [last.id, first.id, oldest.id], "{}", t.name);
         // The one between them is one of the latest, too.
-        let found = traces::naming(&t.db, owner, named, at(10), 3).await.unwrap();
+        let found = traces::naming(&t.db, owner, named, at(10), 3, 100).await.unwrap();
+        assert_eq!(found, [last.id, first.id], "{}", t.name);
+        // And it takes no place among those that name it.
+        let found = traces::naming(&t.db, owner, named, at(10), 100, 2).await.unwrap();
         assert_eq!(found, [last.id, first.id], "{}", t.name);
         let body = traces::body(&t.db, owner, first.id, at(10)).await.unwrap().unwrap();
         assert_eq!(serde_json::from_str::<serde_json::Value>(&body).unwrap(), first.body.0, "{}", t.name);
