@@ -60,12 +60,14 @@ pub const API_TOKEN: Shape = Shape {
         ("token", Kind::Text),
     ],
     added: &[
+        ("workspaceId", Kind::Id),
         ("role", Kind::Word(&["asker", "editor", "builder", "owner"])),
         ("agentId", Kind::OrNull(&Kind::Id)),
         ("origins", Kind::OrNull(&Kind::ListOf(&Kind::Text))),
         ("expiresAt", Kind::OrNull(&Kind::Timestamp)),
         ("ratePerMinute", Kind::OrNull(&Kind::Number)),
         ("createdAt", Kind::Timestamp),
+        ("updatedAt", Kind::Timestamp),
         ("lastUsedAt", Kind::OrNull(&Kind::Timestamp)),
     ],
 };

@@ -117,11 +117,11 @@ fn assert_refused((status, body): &(StatusCode, Value), expected: u16, code: &st
     assert_eq!((status.as_u16(), &body["error"]["code"]), (expected, &json!(code)), "{body:#}");
 }
 
-/// Fails unless an answer says that there is no such workspace.
+/// Fails unless an answer says that there is no such workspace as the request's header names, or its path.
 #[track_caller]
-fn assert_no_workspace(answer: &(StatusCode, Value)) {
-    assert_refused(answer, 404, "not_found");
-    assert_eq!(answer.1["error"]["message"], NO_WORKSPACE, "{:#}", answer.1);
+fn assert_no_workspace((status, body): &(StatusCode, Value)) {
+    assert_eq!(*status, StatusCode::NOT_FOUND, "{body:#}");
+    assert_eq!(body["error"]["message"], NO_WORKSPACE, "{body:#}");
 }
 
 /// What is said to whoever is no member.

@@ -65,7 +65,7 @@ async fn quotas_are_the_operators_to_set(mode: Mode) {
     }
     // The operator sets the limits of a workspace, and does not enter it.
     let operator_in = operator.in_workspace(&team.workspace);
-    assert_refused(&operator_in.get("/documents").await, 404, "not_found");
+    assert_refused(&operator_in.get("/documents").await, 404, "workspace");
     assert_refused(&operator.patch(&team.path(""), &json!({ "name": "Mine" })).await, 404, "not_found");
 }
 

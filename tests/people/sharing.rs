@@ -160,13 +160,17 @@ async fn a_workspace_of_others_is_like_one_that_is_not_there(mode: Mode) {
     let team = Team::of(&ada, "Archive").await;
     let script = grace.with_token(&api_token(&grace, json!({})).await);
     for named in [team.workspace.as_str(), user_id(&ada), &Uuid::now_v7().to_string(), "no id", ""] {
-        assert_no_workspace(&grace.in_workspace(named).get("/agents").await);
+        let answer = grace.in_workspace(named).get("/agents").await;
+        assert_refused(&answer, 404, "workspace");
+        assert_no_workspace(&answer);
         let answer = script.in_workspace(named).get("/agents").await;
         assert_refused(&answer, 422, "invalid_fields");
         assert_eq!(answer.1["error"]["fields"][0]["path"], "X-Workspace", "{:#}", answer.1);
     }
     for path in ["", "/members", "/invitations", "/audit"] {
-        assert_no_workspace(&grace.get(&team.path(path)).await);
+        let answer = grace.get(&team.path(path)).await;
+        assert_refused(&answer, 404, "not_found");
+        assert_no_workspace(&answer);
     }
     assert_no_workspace(&grace.patch(&team.path(""), &json!({ "name": "Mine" })).await);
     assert_no_workspace(&grace.delete_with(&team.path(""), &json!({ "name": "Archive" })).await);

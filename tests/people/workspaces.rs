@@ -87,7 +87,10 @@ async fn an_invitation_works_once_and_for_whom_it_is(mode: Mode) {
     let invitation = team.owner.create(&team.path("/invitations"), &body).await;
     let token = invitation["token"].as_str().expect("a token");
     assert_eq!(invitation["email"], "grace@example.com", "{invitation:#}");
-    assert!(invitation["url"].as_str().expect("a link").contains(token), "{invitation:#}");
+    let link = format!("{}/#/invitations/{token}", service.base_url());
+    assert_eq!(invitation["url"], link, "it leads to where the request came to");
+    assert_eq!(invitation["workspaceId"], team.workspace.as_str(), "{invitation:#}");
+    assert_eq!(invitation["updatedAt"], invitation["createdAt"], "{invitation:#}");
     let stranger = service.signed_up("stranger@example.com").await;
     assert_no_invitation(&stranger, token).await;
     assert_eq!(accept(&grace, token).await["role"], "asker", "another's try has not used it up");

@@ -71,6 +71,11 @@ fn effective_role(token: Option<Role>, maker: Role) -> Role {
     token.map_or(maker, |role| role.at_most(maker))
 }
 
+/// What is said to whoever names a workspace beside what is asked for. The code tells it from a thing that is not there.
+fn no_workspace() -> ApiError {
+    ApiError::new(ApiErrorKind::NotFound, "workspace", "There is no such workspace.")
+}
+
 /// Tells whose credentials are. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Authenticator {
@@ -121,7 +126,7 @@ impl Authenticator {
         let found = self.accounts.share((claims.sub, workspace), read).await?;
         let found = found.filter(|found| found.user.token_version == claims.ver);
         let AccountInWorkspace { user, role, quotas } = found.ok_or_else(ApiError::credential_ended)?;
-        let role = role.filter(|_| named.is_ok()).ok_or_else(|| ApiError::not_found("workspace"))?;
+        let role = role.filter(|_| named.is_ok()).ok_or_else(no_workspace)?;
         let (version, ends_at) = (claims.ver, claims.exp);
         let credential = Credential::SignIn { user: user.id, workspace, role, version, ends_at };
         let quotas = quotas.map(|Json(quotas)| quotas).unwrap_or_default();

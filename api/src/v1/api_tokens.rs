@@ -4,7 +4,7 @@ use axum::extract::State;
 use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
-    ids::{AgentId, ApiTokenId, UserId},
+    ids::{AgentId, ApiTokenId, UserId, WorkspaceId},
     model::{Json, workspace::Role},
 };
 use secrecy::ExposeSecret;
@@ -36,6 +36,9 @@ struct ApiTokenView {
     /// Its id.
     #[schema(value_type = String)]
     id: ApiTokenId,
+    /// The workspace that it opens.
+    #[schema(value_type = String)]
+    workspace_id: WorkspaceId,
     /// Its owner's id.
     #[schema(value_type = String)]
     user_id: UserId,
@@ -63,6 +66,9 @@ struct ApiTokenView {
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+    /// The same: a token does not change.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
     /// When it last opened a request, to the minute; null when it never did.
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     last_used_at: Option<Timestamp>,
@@ -72,6 +78,7 @@ impl From<&RevealedToken> for ApiTokenView {
     fn from(RevealedToken { token, value, maker }: &RevealedToken) -> Self {
         Self {
             id: token.id,
+            workspace_id: token.owner.workspace_id,
             user_id: maker.id,
             user: maker.into(),
             description: token.description.clone(),
@@ -82,6 +89,7 @@ impl From<&RevealedToken> for ApiTokenView {
             expires_at: token.expires_at,
             rate_per_minute: token.rate_per_minute,
             created_at: token.created_at,
+            updated_at: token.created_at,
             last_used_at: token.last_used_at,
         }
     }
@@ -90,6 +98,7 @@ impl From<&RevealedToken> for ApiTokenView {
 fn example() -> Value {
     json!({
         "id": "019a8f40-12c7-7f03-8a61-0b9d5e7744c2",
+        "workspaceId": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
         "userId": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
         "user": users::example(),
         "description": "nightly reports",
@@ -100,6 +109,7 @@ fn example() -> Value {
         "expiresAt": null,
         "ratePerMinute": null,
         "createdAt": "2026-01-31T08:05:00.000000+00:00",
+        "updatedAt": "2026-01-31T08:05:00.000000+00:00",
         "lastUsedAt": null,
     })
 }

@@ -154,8 +154,8 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_OIDC_NAME", "single sign-on", "what pages call the provider";
     "LECTERN_RATE_LIMIT", "200/s", "requests of one credential and of one address: `200/s`, `60/m`, `200/s burst 500` (without a burst, ten times the number) or `off`. Where it limits, eight of one address's requests are worked on at once";
     "LECTERN_REFUSAL_RATE", "20/s", "requests of one address that are refused for a fault of theirs and answered at once; answers to further ones are held back, for two seconds at most. 64 KiB that were sent count as one request more. Written as LECTERN_RATE_LIMIT";
-    "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited; of theirs, `X-Forwarded-Host` and `X-Forwarded-Proto` count for the links of citations where LECTERN_PUBLIC_URL is not set";
-    "LECTERN_PUBLIC_URL", "none: links of citations begin as the request's own address did, others are relative to the service", "where browsers reach the service, such as `https://lectern.example.com`, or with a path behind it: invitations and citations link there";
+    "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited; of theirs, `X-Forwarded-Host` and `X-Forwarded-Proto` count for the links of citations and invitations where LECTERN_PUBLIC_URL is not set";
+    "LECTERN_PUBLIC_URL", "none: links begin as the request's own address did", "where browsers reach the service, such as `https://lectern.example.com`, or with a path behind it: invitations and citations link there";
     "LECTERN_CORS_ORIGINS", "none", "origins (separated by commas, such as `https://app.example.com`) whose pages browsers let call the API, or `*` for all";
     "LECTERN_CITATION_LINKS", "90d", "how long the link of a citation opens its passage";
     "LECTERN_TRACE_TTL", "30d", "how long traces are kept";
@@ -364,12 +364,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// A link to something of the service's, whose path begins with a slash: relative when it is not set where browsers reach it.
-    pub fn public_link(&self, path: &str) -> String {
-        let base = self.public_url.as_ref().map_or("", |url| url.as_str().trim_end_matches('/'));
-        format!("{base}{path}")
-    }
-
     /// Reads every setting, and checks it.
     ///
     /// # Errors

@@ -151,17 +151,6 @@ fn the_proxy_of_the_video_site_may_have_a_password_which_is_never_shown() {
 }
 
 #[test]
-fn links_lead_to_where_browsers_reach_the_service() {
-    for (set, link) in [
-        ("https://lectern.example.com", "https://lectern.example.com/#/here"),
-        ("https://example.com/lectern/", "https://example.com/lectern/#/here"),
-    ] {
-        assert_eq!(load(&[("LECTERN_PUBLIC_URL", set)]).unwrap().public_link("/#/here"), link);
-    }
-    assert_eq!(load(&[]).unwrap().public_link("/#/here"), "/#/here");
-}
-
-#[test]
 fn a_recogniser_is_a_command_of_words_and_gets_little_of_the_environment() {
     let settings = load(&[
         ("LECTERN_OCR_COMMAND", "tesseract {input} stdout -l 'eng+deu'"),

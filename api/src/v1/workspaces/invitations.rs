@@ -2,10 +2,8 @@
 
 use axum::extract::State;
 use lectern_derive::handler;
-use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Timestamp,
-    config::Settings,
     ids::{InvitationId, UserId, WorkspaceId},
     model::workspace::{Invitation, Role},
 };
@@ -21,6 +19,7 @@ use crate::{
     extract::{PathId, PathIds, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
+    public_address::PublicAddress,
     response::{ApiResult, Paging, data, list},
     services::workspaces::invitations::{
         InvitationAnswer, InvitationService, NewInvitation, RevealedInvitation,
@@ -41,14 +40,17 @@ struct InvitationView {
     /// Its id.
     #[schema(value_type = String)]
     id: InvitationId,
+    /// The workspace.
+    #[schema(value_type = String)]
+    workspace_id: WorkspaceId,
     /// What whoever accepts it may do: `asker`, `editor`, `builder` or `owner`.
     #[schema(value_type = String)]
     role: Role,
     /// The only e-mail address whose account may accept it; null when whoever has the link may.
     #[schema(required = true)]
     email: Option<String>,
-    /// The link to give to whoever is invited, in the answer that made it; null afterwards. It is relative to the service when the
-    /// operator has not set where that is reached.
+    /// The link to give to whoever is invited, in the answer that made it; null afterwards. It begins with the address that the operator
+    /// has set for the service, or else with the one of the request.
     #[schema(required = true)]
     url: Option<String>,
     /// What accepts it, in the answer that made it; null afterwards.
@@ -63,21 +65,38 @@ struct InvitationView {
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+    /// The same: an invitation does not change.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
 }
 
 impl From<Invitation> for InvitationView {
     fn from(invitation: Invitation) -> Self {
-        let Invitation { id, workspace_id: _, role, email, created_by, created_at, expires_at } = invitation;
-        Self { id, role, email, url: None, token: None, expires_at, created_by, created_at }
+        let Invitation { id, workspace_id, role, email, created_by, created_at, expires_at } = invitation;
+        Self {
+            id,
+            workspace_id,
+            role,
+            email,
+            url: None,
+            token: None,
+            expires_at,
+            created_by,
+            created_at,
+            updated_at: created_at,
+        }
     }
 }
 
 impl InvitationView {
     /// With what is shown once.
-    fn revealed(RevealedInvitation { invitation, token }: &RevealedInvitation, settings: &Settings) -> Self {
+    fn revealed(
+        RevealedInvitation { invitation, token }: &RevealedInvitation,
+        address: &PublicAddress,
+    ) -> Self {
         let token = token.expose_secret();
         Self {
-            url: Some(settings.public_link(&format!("/#/invitations/{token}"))),
+            url: Some(address.link(&format!("/#/invitations/{token}"))),
             token: Some(token.to_owned()),
             ..Self::from(invitation.clone())
         }
@@ -87,6 +106,7 @@ impl InvitationView {
 fn example() -> Value {
     json!({
         "id": "019a8f43-1d2e-7b60-8f17-5a6b7c8d9e0f",
+        "workspaceId": "019a8f41-3c5d-7e10-9b42-6d8e1f2a3b4c",
         "role": "editor",
         "email": "grace@example.com",
         "url": null,
@@ -94,6 +114,7 @@ fn example() -> Value {
         "expiresAt": "2026-02-07T08:08:00.000000+00:00",
         "createdBy": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
         "createdAt": "2026-01-31T08:08:00.000000+00:00",
+        "updatedAt": "2026-01-31T08:08:00.000000+00:00",
     })
 }
 
@@ -129,13 +150,12 @@ fn revealed_example() -> Value {
 #[handler]
 async fn create(
     State(invitations): State<InvitationService>,
-    State(runtime): State<Runtime>,
+    address: PublicAddress,
     caller: Caller,
     PathId(id): PathId<WorkspaceId>,
     CreateRequest { body, once }: CreateRequest<NewInvitation>,
 ) -> ApiResult {
-    let settings = runtime.settings;
-    let show = json_encoder(move |made: &RevealedInvitation| Ok(InvitationView::revealed(made, &settings)));
+    let show = json_encoder(move |made: &RevealedInvitation| Ok(InvitationView::revealed(made, &address)));
     invitations.create(&caller.actor(), id, body, once, show).await.map(creation_response)
 }
 
