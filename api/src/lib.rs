@@ -169,6 +169,7 @@ async fn answer(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) ->
     let (app, stopping) = (router(state.clone()), shutdown.clone());
     let (runs, recorder) = (EvaluationRuns::new(&state), state.agents.recorder.clone());
     runs.void_claims().await?;
+    state.services.oidc.check_workspace().await;
     leased::start(runs, shutdown);
     // Tracked like everything else, so that a request which never ends cannot keep the service from stopping.
     shutdown.spawn(async move {

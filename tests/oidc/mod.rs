@@ -128,10 +128,28 @@ async fn a_code_signs_a_browser_in_to_the_dashboard() {
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
     let cookie = answer.headers()[SET_COOKIE].to_str().expect("text");
     assert!(cookie.starts_with("__Host-lectern_session=") && cookie.ends_with("; Secure"), "{cookie}");
+    assert!(!browser.has_cookie(), "what tied the steps together is not needed any more");
     let documents = location(&at("/sign-in/code"), &answer);
     assert_eq!(documents.as_str(), format!("{PUBLIC}/documents"));
     let shown = browser.send(Method::GET, &documents, None).await;
     assert_eq!(shown.status(), StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tabs_in_which_somebody_signs_in_do_not_disturb_one_another() {
+    let Some(provider) = Provider::start().await else { return };
+    provider.knows("ada", &verified("ada@example.com"));
+    let service = provider.set(Service::in_mode(Mode::Embedded)).start().await;
+    let mut browser = Browser::new(&service);
+    let first = browser.visit_without_return("ada").await;
+    let second = browser.visit_without_return("ada").await;
+    for back in [first, second] {
+        let page = browser.follow(back.as_str(), "ada").await;
+        let code = page.strip_prefix("/#/sign-in/").unwrap_or_else(|| panic!("{page} has no code"));
+        let (status, answer) = browser.redeem(code).await;
+        assert_eq!(status, StatusCode::OK, "{answer:#}");
+    }
+    assert!(!browser.has_cookie(), "each takes its own away");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,6 +191,23 @@ async fn a_service_without_a_provider_has_no_such_way_in() {
     let (status, answer) = service.client().post("/auth/oidc/token", &json!({ "code": "00" })).await;
     assert_eq!(status, StatusCode::NOT_FOUND, "{answer:#}");
     service.client().sign_up("ada@example.com", PASSWORD).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_for_roles_that_is_not_there_is_told_at_the_start() {
+    let unknown = uuid::Uuid::now_v7().to_string();
+    let service = Service::in_mode(Mode::Embedded)
+        .env("LECTERN_PUBLIC_URL", PUBLIC)
+        .env("LECTERN_OIDC_ISSUER", "https://login.example.com")
+        .env("LECTERN_OIDC_CLIENT_ID", "lectern")
+        .env("LECTERN_OIDC_ROLE_CLAIM", "groups")
+        .env("LECTERN_OIDC_ROLES", "staff=asker")
+        .env("LECTERN_OIDC_WORKSPACE", &unknown)
+        .start()
+        .await;
+    let said = |event: &Value| event.to_string().contains("LECTERN_OIDC_WORKSPACE is no workspace");
+    let event = service.logged("a warning about the workspace", said).await;
+    assert!(event.to_string().contains(&unknown), "{event:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

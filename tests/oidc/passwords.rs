@@ -41,6 +41,8 @@ async fn with_passwords_off_there_is_no_other_way_in_than_the_provider() {
     let new = json!({ "email": "new@example.com", "password": PASSWORD });
     let (status, answer) = service.client().post("/auth/sign-up", &new).await;
     assert_eq!((status, answer["error"]["code"].as_str().unwrap_or_default()), (off.0, "passwords_off"));
+    let message = answer["error"]["message"].as_str().expect("a sentence");
+    assert!(message.contains("single sign-on") && message.contains("/auth/oidc"), "{message}");
     let change = json!({ "password": "another password", "currentPassword": PASSWORD });
     let (status, answer) = ada.patch("/users/me", &change).await;
     assert_eq!((status, answer["error"]["code"].as_str().unwrap_or_default()), (off.0, "passwords_off"));

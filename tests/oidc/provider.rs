@@ -203,7 +203,7 @@ impl<'a> Browser<'a> {
 
     /// Whether it has a cookie of the service.
     pub fn has_cookie(&self) -> bool {
-        self.cookies.keys().any(|(_, name)| name == "lectern_oidc")
+        self.cookies.keys().any(|(_, name)| name.starts_with("lectern_oidc"))
     }
 
     /// One request, as a browser sends it.

@@ -36,7 +36,11 @@ async fn found(editor: &Client, collection: &str) -> Vec<String> {
 async fn what_is_added_counts_in_the_next_answer_and_search(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
-    let manuals = collection(&ada, "Manuals").await;
+    let manuals = collection(&ada, " Manuals ").await;
+    let path = format!("/collections/{manuals}");
+    assert_eq!(ada.read(&path).await["name"], "Manuals");
+    let renamed = data(ada.patch(&path, &json!({ "name": " All manuals" })).await);
+    assert_eq!(renamed["name"], "All manuals");
     let agent = quoting_agent(&ada, "Clerk").await;
     let link = json!({ "agentId": agent, "collectionId": manuals });
     let link = ada.create("/agent-collections", &link).await;

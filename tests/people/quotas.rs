@@ -40,6 +40,7 @@ async fn set(operator: &Client, team: &Team, quotas: Value) {
     for (name, value) in quotas.as_object().expect("quotas") {
         assert_eq!(&changed["quotas"][name], value, "{name}: {changed:#}");
     }
+    assert!(changed["used"]["documents"].is_u64(), "no quota is set blindly: {changed:#}");
 }
 
 async fn quotas_are_the_operators_to_set(mode: Mode) {

@@ -104,6 +104,16 @@ async fn a_token_that_is_bound_to_an_agent_asks_that_one_alone(mode: Mode) {
     let request = ada.request_outside(Method::POST, &path).json(&question("Well?"));
     let answer = envelope(send(request.header("X_SERVICE_API_KEY", bound.token())).await).await;
     assert_refused(&answer, 403, "token_restricted");
+
+    let kept = team.owner.create("/api-tokens", &json!({ "description": "a script's" })).await;
+    data(team.owner.delete(&format!("/agents/{agent}")).await);
+    assert_refused(&bound.get(&format!("/traces/{trace}")).await, 401, "unauthorized");
+    let left = team.owner.read("/api-tokens").await;
+    let left: Vec<&str> = left.as_array().expect("a list").iter().map(id).collect();
+    assert_eq!(left, [id(&kept)], "what was bound to the agent went with it");
+    let log = team.owner.read(&team.path("/audit?limit=2")).await;
+    let noted = [&log[0]["action"], &log[1]["action"]];
+    assert_eq!(noted, [&json!("token_deleted"), &json!("deleted")], "{log:#}");
 }
 
 /// A question whether a page may ask an agent.
@@ -276,6 +286,8 @@ async fn the_value_of_a_token_is_its_makers_alone(mode: Mode) {
     let of_owner = team.owner.create("/api-tokens", &json!({ "description": "hers", "role": "owner" })).await;
     let answer = carol.delete(&format!("/api-tokens/{}", id(&of_owner))).await;
     assert_refused(&answer, 403, "role_required");
+    let message = answer.1["error"]["message"].as_str().expect("a sentence");
+    assert!(message.contains("cannot delete"), "{message}");
     assert!(!answer.1.to_string().contains(of_owner["token"].as_str().expect("a value")));
     let gone = data(carol.delete(&path).await);
     assert_eq!(gone["token"], "", "{gone:#}");
@@ -297,6 +309,9 @@ async fn a_token_ends_with_the_membership_of_its_maker(mode: Mode) {
     team.remove(&bob).await;
     assert_refused(&of_team.get("/documents").await, 401, "unauthorized");
     assert_eq!(team.owner.read("/api-tokens").await, json!([]), "it is gone");
+    let log = team.owner.read(&team.path("/audit?limit=2")).await;
+    let noted = [&log[0]["action"], &log[1]["action"]];
+    assert_eq!(noted, [&json!("token_deleted"), &json!("member_removed")], "{log:#}");
     of_own.read("/documents").await;
     // Coming back brings nothing of it back.
     team.join(&own, "builder").await;

@@ -7,14 +7,12 @@ use axum::{
     extract::{ConnectInfo, State},
     http::{HeaderMap, StatusCode},
 };
-use lectern_derive::{RequestBody, handler};
+use lectern_derive::handler;
 use lectern_runtime::Runtime;
 use lectern_shared::{
     config::PasswordPolicy,
     ids::{UserId, WorkspaceId},
 };
-use secrecy::SecretString;
-use utoipa::ToSchema;
 
 use super::{
     PagePolicy,
@@ -26,7 +24,7 @@ use crate::{
     auth::headers::presented_credentials,
     response::ApiResult,
     services::{
-        accounts::{AccountChange, AccountService, RemovalProof},
+        accounts::{AccountChange, AccountRemoval, AccountService, RemovalProof},
         sign_in::SignInService,
     },
 };
@@ -94,14 +92,6 @@ pub(super) async fn sign_out_everywhere(
     Ok(visitor.go_with("sign-in?said=signed-out", jar.sign_out()?))
 }
 
-/// The proof that one may delete an account, as its page sends it.
-#[derive(RequestBody, ToSchema)]
-pub(super) struct AccountRemovalForm {
-    /// The account's password, if it has one and may use it.
-    #[schema(value_type = Option<String>, max_length = 10_000)]
-    password: Option<SecretString>,
-}
-
 /// Deletes it.
 #[handler]
 pub(super) async fn delete(
@@ -109,7 +99,7 @@ pub(super) async fn delete(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     jar: CookieJar,
     headers: HeaderMap,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<AccountRemovalForm>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<AccountRemoval>,
 ) -> ApiResult {
     let credential = presented_credentials(&headers).next();
     let proof = RemovalProof { password: body.password, credential };

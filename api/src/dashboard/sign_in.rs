@@ -31,11 +31,11 @@ use crate::{
         actor::RequestOrigin,
         sign_in::{
             PasswordSignIn, SignInService, SignedInUser,
-            oidc::{OidcService, SignInCode},
+            oidc::{OidcService, RedeemedCode, SignInCode},
         },
         workspaces::WorkspaceService,
     },
-    v1::oidc_cookie,
+    v1::{forget_oidc_cookie, oidc_cookies},
 };
 
 #[derive(Template)]
@@ -170,8 +170,11 @@ pub(super) async fn redeem(
     jar: CookieJar,
     StrangersForm { body, redirect }: StrangersForm<SignInCode>,
 ) -> ApiResult {
-    let signed_in = oidc.redeem(body, oidc_cookie(&headers), peer.ip(), origin).await?;
-    Ok(redirect.go_with(jar.keep(&signed_in)?))
+    let RedeemedCode { signed_in, cookie } =
+        oidc.redeem(body, &oidc_cookies(&headers), peer.ip(), origin).await?;
+    let mut response = redirect.go_with(jar.keep(&signed_in)?);
+    forget_oidc_cookie(&mut response, &cookie, &oidc.cookie_scope()?)?;
+    Ok(response)
 }
 
 /// Makes an account, and signs in to it.

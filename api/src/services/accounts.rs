@@ -78,9 +78,9 @@ pub(crate) struct AccountChange {
 #[derive(RequestBody, ToSchema)]
 #[schema(as = UserRemoval)]
 pub(crate) struct AccountRemoval {
-    /// The account's password.
-    #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
-    pub(crate) password: SecretString,
+    /// The account's password, if it has one that it may use.
+    #[schema(value_type = Option<String>, format = Password, max_length = 10_000)]
+    pub(crate) password: Option<SecretString>,
 }
 
 /// What proves that it is its owner who deletes an account.
@@ -273,7 +273,8 @@ impl AccountService {
         // The log of its own workspace goes with the account; those who stay in others read there what became of a member.
         for (workspace, role) in stay {
             let there = actor.clone().within(workspace, role);
-            self.audit.note(&mut tx, &there, AuditAction::MemberRemoved, "user", user).await?;
+            let tokens = db::workspaces::members::remove(&mut tx, workspace, user).await?;
+            self.audit.note_removal(&mut tx, &there, user, &tokens).await?;
         }
         db::accounts::close(&mut tx, user, now).await?;
         tx.commit().await?;

@@ -221,10 +221,22 @@ impl Actor {
     /// # Errors
     /// 403, which names the role that is needed.
     pub(crate) fn may_grant(&self, role: Role) -> Result<(), ApiError> {
+        self.reaches(role, "give the role")
+    }
+
+    /// Whether this actor may delete what others have made that has a role: nothing that may do more than it.
+    ///
+    /// # Errors
+    /// 403, which names the role that is needed.
+    pub(crate) fn may_revoke(&self, role: Role) -> Result<(), ApiError> {
+        self.reaches(role, "delete an API token that has the role")
+    }
+
+    fn reaches(&self, role: Role, deed: &str) -> Result<(), ApiError> {
         if self.role.includes(role) {
             return Ok(());
         }
-        let message = format!("Your role is `{}`, so you cannot give the role `{role}`.", self.role);
+        let message = format!("Your role is `{}`, so you cannot {deed} `{role}`.", self.role);
         Err(ApiError::new(ApiErrorKind::Forbidden, "role_required", message))
     }
 
@@ -352,6 +364,11 @@ mod tests {
         assert!(editor.account().is_ok() && editor.may_handle_tokens().is_ok());
         assert_eq!(editor.signed_in().unwrap_err().code, "sign_in_required");
         assert!(editor.may_grant(Role::Asker).is_ok() && editor.may_grant(Role::Editor).is_ok());
-        assert_eq!(editor.may_grant(Role::Owner).unwrap_err().code, "role_required");
+        let refusals = [editor.may_grant(Role::Owner), editor.may_revoke(Role::Owner)];
+        for (refusal, deed) in refusals.into_iter().zip(["give", "delete"]) {
+            let refusal = refusal.unwrap_err();
+            assert_eq!(refusal.code, "role_required");
+            assert!(refusal.message.contains(deed) && refusal.message.contains("`owner`"), "{refusal:?}");
+        }
     }
 }

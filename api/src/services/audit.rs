@@ -6,7 +6,11 @@ use std::{
 };
 
 use lectern_db::{self as db, Db, DbError, Tx, audit::AuditEvent};
-use lectern_shared::{clock::Clock, ids::AuditEventId, model::audit::AuditAction};
+use lectern_shared::{
+    clock::Clock,
+    ids::{ApiTokenId, AuditEventId, UserId},
+    model::audit::AuditAction,
+};
 use uuid::Uuid;
 
 use super::actor::{Actor, Permission};
@@ -70,6 +74,31 @@ impl AuditService {
             request_id: origin.request_id.as_deref().map(str::to_owned),
         };
         db::audit::insert(tx, &event).await
+    }
+
+    /// Notes that a member was removed, or left, with the API tokens that went along.
+    pub(crate) async fn note_removal(
+        &self,
+        tx: &mut Tx,
+        actor: &Actor,
+        member: UserId,
+        tokens: &[ApiTokenId],
+    ) -> Result<(), DbError> {
+        self.note(tx, actor, AuditAction::MemberRemoved, ACCOUNT, member).await?;
+        self.note_tokens(tx, actor, tokens).await
+    }
+
+    /// Notes API tokens that went with something else.
+    pub(crate) async fn note_tokens(
+        &self,
+        tx: &mut Tx,
+        actor: &Actor,
+        tokens: &[ApiTokenId],
+    ) -> Result<(), DbError> {
+        for token in tokens {
+            self.note(tx, actor, AuditAction::TokenDeleted, "api_token", token).await?;
+        }
+        Ok(())
     }
 
     /// The lines before an id, newest first.

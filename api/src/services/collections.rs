@@ -158,7 +158,7 @@ impl CollectionService {
         let collection = Collection {
             id: CollectionId::generate(),
             owner,
-            name,
+            name: name.trim().to_owned(),
             description,
             defaults: defaults.and_then(NewDefaults::stored),
             metadata: None,
@@ -197,7 +197,7 @@ impl CollectionService {
     ) -> Result<Collection, ApiError> {
         let edit = |collection: &mut Collection| {
             if let Some(name) = change.name {
-                collection.name = name;
+                name.trim().clone_into(&mut collection.name);
             }
             if let Some(description) = change.description {
                 collection.description = description;

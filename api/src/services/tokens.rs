@@ -74,7 +74,7 @@ pub(crate) struct NewApiToken {
     /// When it ends.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) expires_at: Option<Timestamp>,
-    /// How many requests a minute it opens at most.
+    /// How many requests a minute it opens: all of them at once if none was sent for a minute, and then as many a minute as come back.
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 4_294_967_295_i64)]
     pub(crate) rate_per_minute: Option<u32>,
 }
@@ -161,7 +161,7 @@ pub(crate) fn may_delete(actor: &Actor, token: &ApiToken) -> Result<(), ApiError
     if token.owner.creator() == actor.user && actor.token().is_none() {
         return Ok(());
     }
-    actor.may_grant(token.role.unwrap_or(Role::Owner))
+    actor.may_revoke(token.role.unwrap_or(Role::Owner))
 }
 
 /// 32 random bytes in base 62, after a prefix that tells what they are for.

@@ -207,7 +207,11 @@ impl WorkspaceService {
     ) -> Result<ChangedWorkspace, ApiError> {
         let sets_quotas_alone = change.quotas.is_some() && change.name.is_none();
         let (actor, role) = match self.enter(actor, id).await {
-            Ok((actor, joined)) => (actor, Some(joined.role)),
+            Ok((actor, joined)) => {
+                // Whatever is changed, the workspace is shown.
+                actor.may(Permission::ListMembers)?;
+                (actor, Some(joined.role))
+            }
             // An admin need not be a member to set what a workspace may hold.
             Err(error)
                 if error.kind == ApiErrorKind::NotFound

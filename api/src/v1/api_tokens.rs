@@ -60,7 +60,8 @@ struct ApiTokenView {
     /// When it ends; null when it does not.
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     expires_at: Option<Timestamp>,
-    /// How many requests a minute it opens at most; null for as many as the service admits.
+    /// How many requests a minute it opens: all of them at once if none was sent for a minute, and then as many a minute as come back;
+    /// null for as many as the service admits.
     #[schema(required = true)]
     rate_per_minute: Option<i64>,
     /// When it was made.

@@ -22,7 +22,10 @@ mod users;
 mod webhooks;
 mod workspaces;
 
-pub(crate) use self::{evaluations::import_file, oidc::cookie as oidc_cookie};
+pub(crate) use self::{
+    evaluations::import_file,
+    oidc::{cookies as oidc_cookies, forget as forget_oidc_cookie},
+};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::state::AppState;

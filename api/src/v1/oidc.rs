@@ -18,15 +18,20 @@ use crate::{
     response::{ApiResult, data},
     services::{
         actor::RequestOrigin,
-        sign_in::oidc::{CookieScope, OidcRedirect, OidcService, ProviderAnswer, SignInCode},
+        sign_in::oidc::{
+            CookieScope, OidcRedirect, OidcService, PendingCookie, ProviderAnswer, RedeemedCode, SignInCode,
+        },
     },
     state::AppState,
 };
 
-/// Ties the steps of a sign-in to one browser.
-const COOKIE: &str = "lectern_oidc";
-/// How long a browser keeps it, in seconds. What it holds says by itself how long it is good.
+/// What the names of the cookies begin with that tie the steps of a sign-in to one browser. Each sign-in has its own: several may be
+/// begun, in several tabs.
+const COOKIE: &str = "lectern_oidc_";
+/// How long a browser keeps one, in seconds. What it holds says by itself how long it is good.
 const KEPT: u32 = 600;
+/// Of those that are shown, how many are looked at: more than a browser is ever given.
+const LOOKED_AT: usize = 16;
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(begin)).routes(routes!(finish)).routes(routes!(redeem))
@@ -60,8 +65,8 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     ),
 )]
 #[handler]
-async fn begin(State(oidc): State<OidcService>, uri: Uri) -> ApiResult {
-    let redirect = oidc.begin(parameter(&uri, "return")).await?;
+async fn begin(State(oidc): State<OidcService>, headers: HeaderMap, uri: Uri) -> ApiResult {
+    let redirect = oidc.begin(parameter(&uri, "return"), &cookies(&headers)).await?;
     answer(redirect, &oidc.cookie_scope()?)
 }
 
@@ -108,7 +113,7 @@ async fn finish(
         issuer: parameter(&uri, "iss"),
         error: parameter(&uri, "error"),
     };
-    let redirect = oidc.finish(told, cookie(&headers), origin).await?;
+    let redirect = oidc.finish(told, &cookies(&headers), origin).await?;
     answer(redirect, &oidc.cookie_scope()?)
 }
 
@@ -145,17 +150,20 @@ async fn redeem(
     origin: RequestOrigin,
     ValidJson(code): ValidJson<SignInCode>,
 ) -> ApiResult {
-    let signed_in = oidc.redeem(code, cookie(&headers), peer.ip(), origin).await?;
+    let RedeemedCode { signed_in, cookie } = oidc.redeem(code, &cookies(&headers), peer.ip(), origin).await?;
     let mut response = data(SessionView::from(signed_in));
-    keep(&mut response, "", 0, &oidc.cookie_scope()?)?;
+    forget(&mut response, &cookie, &oidc.cookie_scope()?)?;
     Ok(response)
 }
 
-/// The cookie that the browser shows, if it has it.
-pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
+/// The cookies that the browser shows of sign-ins that were begun in it.
+pub(crate) fn cookies(headers: &HeaderMap) -> Vec<PendingCookie<'_>> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(name, value)| (name == COOKIE).then_some(value))
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let own =
+        pairs.filter_map(|(name, value)| Some(PendingCookie { name: name.strip_prefix(COOKIE)?, value }));
+    // Names are sent back, so nothing is one that was not given out.
+    own.filter(|cookie| cookie.name.bytes().all(|byte| byte.is_ascii_hexdigit())).take(LOOKED_AT).collect()
 }
 
 /// Sends a browser on. What it is sent to is for itself alone.
@@ -167,23 +175,38 @@ fn answer(redirect: OidcRedirect, scope: &CookieScope) -> ApiResult {
     let headers =
         [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     let mut response = (StatusCode::FOUND, headers).into_response();
-    if let Some(value) = &redirect.cookie {
-        keep(&mut response, value, KEPT, scope)?;
+    if let Some((name, value)) = &redirect.keeps {
+        keep(&mut response, name, value, KEPT, scope)?;
+    }
+    for name in &redirect.forgets {
+        forget(&mut response, name, scope)?;
     }
     Ok(response)
 }
 
-/// Gives a browser the cookie, for so many seconds; takes it away with none. A browser that comes from the provider shows it, since a person
+/// Takes a cookie away from a browser.
+pub(crate) fn forget(response: &mut Response, name: &str, scope: &CookieScope) -> Result<(), ApiError> {
+    keep(response, name, "", 0, scope)
+}
+
+/// Gives a browser a cookie, for so many seconds; takes it away with none. A browser that comes from the provider shows it, since a person
 /// has followed a link; other sites' requests come without.
-fn keep(response: &mut Response, value: &str, seconds: u32, scope: &CookieScope) -> Result<(), ApiError> {
+fn keep(
+    response: &mut Response,
+    name: &str,
+    value: &str,
+    seconds: u32,
+    scope: &CookieScope,
+) -> Result<(), ApiError> {
     let CookieScope { path, is_secure } = scope;
     let secure = if *is_secure { "; Secure" } else { "" };
-    let line = format!("{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    let line =
+        format!("{COOKIE}{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
     let line = HeaderValue::try_from(line).map_err(|error| {
         tracing::error!(%error, "a cookie cannot be written into a header");
         ApiError::internal()
     })?;
-    response.headers_mut().insert(header::SET_COOKIE, line);
+    response.headers_mut().append(header::SET_COOKIE, line);
     Ok(())
 }
 
@@ -192,31 +215,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cookie_is_found_among_others() {
-        let shown = |lines: &[&str]| {
+    fn the_cookies_are_found_among_others() {
+        let shown = |lines: &[&str]| -> Vec<(String, String)> {
             let pairs = lines.iter().map(|line| (header::COOKIE, HeaderValue::from_str(line).unwrap()));
-            cookie(&pairs.collect()).map(str::to_owned)
+            let headers: HeaderMap = pairs.collect();
+            let found = cookies(&headers).into_iter();
+            found.map(|cookie| (cookie.name.to_owned(), cookie.value.to_owned())).collect()
         };
-        assert_eq!(shown(&["lectern_oidc=0a"]).as_deref(), Some("0a"));
-        assert_eq!(shown(&["a=b; lectern_oidc=0a; c"]).as_deref(), Some("0a"));
-        assert_eq!(shown(&["a=b", "c=d;lectern_oidc=0a"]).as_deref(), Some("0a"));
-        assert_eq!(shown(&["xlectern_oidc=0a; lectern_oidcx=0b; LECTERN_OIDC=0c"]), None);
-        assert_eq!(shown(&[]), None);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(shown(&["lectern_oidc_1=0a"]), [pair("1", "0a")]);
+        let two = [pair("1", "0a"), pair("f2", "0b")];
+        assert_eq!(shown(&["a=b; lectern_oidc_1=0a; c; lectern_oidc_f2=0b"]), two);
+        assert_eq!(shown(&["a=b;lectern_oidc_1=0a", "lectern_oidc_f2=0b"]), two);
+        assert_eq!(shown(&["xlectern_oidc_1=0a; lectern_oidc=0b; LECTERN_OIDC_1=0c; lectern_oidc_x=0d"]), []);
+        assert_eq!(shown(&[]), []);
+        let many: Vec<String> = (0..100).map(|number| format!("lectern_oidc_{number}=0a")).collect();
+        assert_eq!(shown(&[&many.join("; ")]).len(), LOOKED_AT);
     }
 
     #[test]
-    fn a_browser_shows_the_cookie_to_this_service_alone() {
-        let written = |is_secure| {
+    fn a_browser_shows_a_cookie_to_this_service_alone_and_forgets_what_is_of_no_use() {
+        let written = |is_secure| -> Vec<String> {
             let scope = CookieScope { path: "/lectern/".to_owned(), is_secure };
-            let redirect =
-                OidcRedirect { location: "https://x.example/".to_owned(), cookie: Some("0a".to_owned()) };
+            let redirect = OidcRedirect {
+                location: "https://x.example/".to_owned(),
+                keeps: Some(("1f".to_owned(), "0a".to_owned())),
+                forgets: vec!["2f".to_owned()],
+            };
             let response = answer(redirect, &scope).unwrap();
             assert_eq!(response.status(), StatusCode::FOUND);
             assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");
-            response.headers()[header::SET_COOKIE].to_str().unwrap().to_owned()
+            let lines = response.headers().get_all(header::SET_COOKIE).iter();
+            lines.map(|line| line.to_str().unwrap().to_owned()).collect()
         };
-        let rest = "lectern_oidc=0a; Path=/lectern/; Max-Age=600; HttpOnly; SameSite=Lax";
-        assert_eq!(written(false), rest);
-        assert_eq!(written(true), format!("{rest}; Secure"));
+        let kept = "lectern_oidc_1f=0a; Path=/lectern/; Max-Age=600; HttpOnly; SameSite=Lax";
+        let gone = "lectern_oidc_2f=; Path=/lectern/; Max-Age=0; HttpOnly; SameSite=Lax";
+        assert_eq!(written(false), [kept, gone]);
+        assert_eq!(written(true), [format!("{kept}; Secure"), format!("{gone}; Secure")]);
     }
 }

@@ -18,7 +18,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::{Caller, headers::presented_credentials},
-    extract::ValidJson,
+    extract::{OptionalJson, ValidJson},
     openapi::SuccessResponse,
     response::{ApiResult, data},
     services::accounts::{AccountChange, AccountRemoval, AccountService, RemovalProof},
@@ -169,13 +169,13 @@ async fn change(
 /// Ends the account and deletes everything that belongs to it: API tokens, documents, agents, tools, tags, prompts, memory and
 /// traces. Its e-mail address may sign up again. There is no way back. The password is asked for again, because whoever found
 /// a token must not be able to do this. An account that was made by OpenID Connect has none, and where passwords are switched off it is
-/// of no use: a sign-in of the last ten minutes stands for it (403 `sign_in_again` without), whatever is sent as the password.
+/// of no use: a sign-in of the last ten minutes stands for it (403 `sign_in_again` without), whether or not anything is sent.
 #[utoipa::path(
     delete,
     path = "/users/me",
     tag = "Accounts",
     operation_id = "deleteMe",
-    request_body(content = AccountRemoval, example = json!({"password": "correct horse battery staple"})),
+    request_body(content = Option<AccountRemoval>, example = json!({"password": "correct horse battery staple"})),
     responses((
         status = 200,
         description = "The account is gone",
@@ -189,10 +189,10 @@ async fn remove(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     caller: Caller,
-    ValidJson(removal): ValidJson<AccountRemoval>,
+    OptionalJson(removal): OptionalJson<AccountRemoval>,
 ) -> ApiResult {
     let credential = presented_credentials(&headers).next();
-    let proof = RemovalProof { password: Some(removal.password), credential };
+    let proof = RemovalProof { password: removal.password, credential };
     accounts.delete(&caller.actor(), proof, peer.ip()).await?;
     Ok(data(NullBody))
 }

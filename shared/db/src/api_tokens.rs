@@ -210,3 +210,13 @@ pub async fn delete(tx: &mut Tx, workspace: WorkspaceId, id: ApiTokenId) -> Resu
         .bind(workspace)
         .fetch_optional(c))?)
 }
+
+/// Deletes those of a workspace's API tokens that may ask one agent alone, and returns which they were.
+pub async fn delete_bound(tx: &mut Tx, workspace: WorkspaceId, agent: AgentId) -> Result<Vec<ApiTokenId>> {
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "DELETE FROM api_tokens WHERE workspace_id = $1 AND agent_id = $2 RETURNING id"
+    )
+    .bind(workspace)
+    .bind(agent)
+    .fetch_all(c))?)
+}

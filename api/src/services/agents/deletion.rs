@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl AgentService {
-    /// Deletes an agent, with its links, its memory and its traces. From the first transaction on nobody finds or asks it, and it is noted who
+    /// Deletes an agent, with its links, its memory, its traces and the API tokens that are bound to it. From the first transaction on nobody finds or asks it, and it is noted who
     /// deleted it.
     pub(crate) async fn delete(&self, actor: &Actor, id: AgentId) -> Result<(), ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
@@ -19,6 +19,9 @@ impl AgentService {
             return Err(unknown());
         }
         self.audit.note(&mut tx, actor, AuditAction::Deleted, "agent", id).await?;
+        // They could do nothing else. No other is made meanwhile: the workspace is locked.
+        let tokens = db::api_tokens::delete_bound(&mut tx, owner.workspace_id, id).await?;
+        self.audit.note_tokens(&mut tx, actor, &tokens).await?;
         tx.commit().await?;
         if let Err(error) = self.forget_runs(id).await {
             // The sweeper goes on with them: the agent is deleted, and to try again would find none.

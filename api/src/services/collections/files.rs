@@ -83,7 +83,7 @@ impl CollectionService {
         let collection = Collection {
             id: CollectionId::generate(),
             owner,
-            name,
+            name: name.trim().to_owned(),
             description,
             defaults: None,
             metadata: metadata.map(Json),
@@ -139,7 +139,7 @@ impl CollectionService {
     ) -> Result<CollectionWithFiles, ApiError> {
         let edit = |collection: &mut Collection| {
             if let Some(name) = name {
-                collection.name = name;
+                name.trim().clone_into(&mut collection.name);
             }
             if let Some(metadata) = metadata {
                 collection.metadata = Some(Json(metadata));

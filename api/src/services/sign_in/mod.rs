@@ -104,6 +104,8 @@ pub(crate) struct SignInService {
     passwords: PasswordHashPool,
     /// Who may use passwords.
     policy: PasswordPolicy,
+    /// What the provider of OpenID Connect is called, if there is one.
+    provider: Option<Arc<str>>,
     jwt: Arc<JwtCodec>,
     audit: AuditService,
 }
@@ -119,7 +121,9 @@ impl SignInService {
         audit: AuditService,
     ) -> Self {
         let jwt = Arc::new(JwtCodec::new(&keyring, settings.jwt_ttl));
-        Self { db, clock, keyring, limits, passwords, policy: settings.passwords, jwt, audit }
+        let (policy, provider) = (settings.passwords, settings.oidc.as_ref());
+        let provider = provider.map(|oidc| Arc::from(oidc.name.as_str()));
+        Self { db, clock, keyring, limits, passwords, policy, provider, jwt, audit }
     }
 
     /// Signs in with a password.
@@ -150,7 +154,12 @@ impl SignInService {
             PasswordPolicy::On => Ok(()),
             PasswordPolicy::Admins if is_admin => Ok(()),
             PasswordPolicy::Admins | PasswordPolicy::Off => {
-                let message = "Passwords are switched off here.";
+                let message = match &self.provider {
+                    Some(provider) => format!(
+                        "Passwords are switched off here. Sign in with {provider}, which begins at `/api/v1/auth/oidc`."
+                    ),
+                    None => "Passwords are switched off here.".to_owned(),
+                };
                 Err(ApiError::new(ApiErrorKind::Forbidden, "passwords_off", message))
             }
         }

@@ -12,6 +12,7 @@ use std::{net::IpAddr, sync::Arc};
 use lectern_db as db;
 use lectern_derive::RequestBody;
 use lectern_shared::{
+    clock::Timestamp,
     config::OidcSettings,
     egress::Egress,
     ids::UserId,
@@ -20,7 +21,7 @@ use lectern_shared::{
         user::{User, email_key},
         workspace::{Role, WorkspaceQuotas},
     },
-    secrets::{CiphertextLocation, idempotency_row},
+    secrets::{CiphertextLocation, Keyring, idempotency_row},
 };
 use secrecy::{ExposeSecret, SecretString};
 use url::form_urlencoded;
@@ -45,6 +46,8 @@ use crate::{
 
 /// Longest page to go back to, in bytes.
 const LONGEST_RETURN: usize = 500;
+/// Sign-ins that a browser is in the middle of, each in a tab of its own. All their cookies are sent with every request.
+const MOST_PENDING: usize = 4;
 
 /// The code of a sign-in by OpenID Connect.
 #[derive(RequestBody, ToSchema)]
@@ -66,11 +69,28 @@ pub(crate) struct ProviderAnswer {
     pub(crate) error: Option<String>,
 }
 
+/// A cookie that a browser shows, of a sign-in that was begun in it.
+#[derive(Clone, Copy)]
+pub(crate) struct PendingCookie<'a> {
+    /// What tells it from the others.
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a str,
+}
+
 /// Where a browser is sent.
 pub(crate) struct OidcRedirect {
     pub(crate) location: String,
-    /// What it is to keep until the last step; it keeps what it has when there is none.
-    pub(crate) cookie: Option<String>,
+    /// The name and the value of the cookie that it is to keep until the last step, if one was begun.
+    pub(crate) keeps: Option<(String, String)>,
+    /// The names of cookies that it is to forget.
+    pub(crate) forgets: Vec<String>,
+}
+
+/// Somebody who has signed in with a code.
+pub(crate) struct RedeemedCode {
+    pub(crate) signed_in: SignedInUser,
+    /// The name of the cookie that is of no use any more.
+    pub(crate) cookie: String,
 }
 
 /// Where a browser shows its cookie.
@@ -121,14 +141,19 @@ impl OidcService {
     ///
     /// # Errors
     /// When there is no provider. When it is away the browser is sent to the page for signing in, which is told so.
-    pub(crate) async fn begin(&self, return_to: Option<String>) -> Result<OidcRedirect, ApiError> {
+    pub(crate) async fn begin(
+        &self,
+        return_to: Option<String>,
+        shown: &[PendingCookie<'_>],
+    ) -> Result<OidcRedirect, ApiError> {
         let this = self.configured()?;
-        let now = this.sign_ins.clock.now();
+        let SignInService { clock, keyring, .. } = &this.sign_ins;
+        let now = clock.now();
         let pending = PendingSignIn::begin(return_to.filter(|page| is_own_page(page)), now);
         match this.provider.authorization_url(&pending, now).await {
             Ok(url) => {
-                let cookie = Some(pending.seal(&this.sign_ins.keyring)?);
-                Ok(OidcRedirect { location: url.into(), cookie })
+                let keeps = Some((pending.cookie_name(), pending.seal(keyring)?));
+                Ok(OidcRedirect { location: url.into(), keeps, forgets: giving_way(keyring, shown, now) })
             }
             Err(failure) => Ok(this.failed(failure)),
         }
@@ -141,12 +166,12 @@ impl OidcService {
     pub(crate) async fn finish(
         &self,
         answer: ProviderAnswer,
-        cookie: Option<&str>,
+        shown: &[PendingCookie<'_>],
         origin: RequestOrigin,
     ) -> Result<OidcRedirect, ApiError> {
         let this = self.configured()?;
-        Ok(match Box::pin(this.admit(answer, cookie, origin)).await {
-            Ok(location) => OidcRedirect { location, cookie: None },
+        Ok(match Box::pin(this.admit(answer, shown, origin)).await {
+            Ok(location) => OidcRedirect { location, keeps: None, forgets: Vec::new() },
             Err(failure) => this.failed(failure),
         })
     }
@@ -158,15 +183,19 @@ impl OidcService {
     pub(crate) async fn redeem(
         &self,
         code: SignInCode,
-        cookie: Option<&str>,
+        shown: &[PendingCookie<'_>],
         address: IpAddr,
         origin: RequestOrigin,
-    ) -> Result<SignedInUser, ApiError> {
+    ) -> Result<RedeemedCode, ApiError> {
         let SignInService { db, clock, keyring, .. } = &self.configured()?.sign_ins;
         let now = clock.now();
         let bad = || ApiError::unauthorized("The code is not valid, or not valid any more. Sign in again.");
-        let pending = cookie.and_then(|cookie| PendingSignIn::open(keyring, cookie, now)).ok_or_else(bad)?;
-        let ticket = SignInTicket::open(keyring, code.code.expose_secret(), &pending, now).ok_or_else(bad)?;
+        let opened = shown.iter().find_map(|cookie| {
+            let pending = PendingSignIn::open(keyring, cookie.value, now)?;
+            let ticket = SignInTicket::open(keyring, code.code.expose_secret(), &pending, now)?;
+            Some((cookie.name, ticket))
+        });
+        let (cookie, ticket) = opened.ok_or_else(bad)?;
         let key = format!("oidc {}", ticket.id);
         let row = idempotency_row(ticket.user, &key);
         let used = keyring.encrypt(CiphertextLocation::idempotent_answer(&row), b"")?;
@@ -177,7 +206,19 @@ impl OidcService {
             return Err(bad());
         }
         tx.commit().await?;
-        self.configured()?.sign_ins.sign_in_new(user, address, origin).await
+        let signed_in = self.configured()?.sign_ins.sign_in_new(user, address, origin).await?;
+        Ok(RedeemedCode { signed_in, cookie: cookie.to_owned() })
+    }
+
+    /// Says in the log when there is no such workspace as the settings give groups roles in. It may still be made.
+    pub(crate) async fn check_workspace(&self) {
+        let Some(this) = self.0.as_deref() else { return };
+        let Some(map) = &this.settings.roles else { return };
+        match db::workspaces::find(&this.sign_ins.db, map.workspace).await {
+            Ok(Some(_)) => {}
+            Ok(None) => membership::warn_of_no_workspace(map.workspace),
+            Err(error) => tracing::debug!(%error, "LECTERN_OIDC_WORKSPACE could not be looked up"),
+        }
     }
 
     /// Where browsers show the cookie.
@@ -199,16 +240,16 @@ impl OidcSignIn {
     async fn admit(
         &self,
         answer: ProviderAnswer,
-        cookie: Option<&str>,
+        shown: &[PendingCookie<'_>],
         origin: RequestOrigin,
     ) -> Result<String, OidcFailure> {
         let SignInService { clock, keyring, .. } = &self.sign_ins;
         let now = clock.now();
-        let pending = cookie.and_then(|cookie| PendingSignIn::open(keyring, cookie, now));
-        let pending = pending.ok_or(OidcFailure::State)?;
+        let state = answer.state.unwrap_or_default();
+        let mut begun = shown.iter().filter_map(|cookie| PendingSignIn::open(keyring, cookie.value, now));
+        let pending = begun.find(|pending| pending.is_answered_by(&state)).ok_or(OidcFailure::State)?;
         // An answer of another provider is not meant for us, though it may have been led here.
-        let is_its_own = answer.issuer.is_none_or(|issuer| issuer == self.settings.issuer);
-        if !is_its_own || !pending.is_answered_by(&answer.state.unwrap_or_default()) {
+        if answer.issuer.is_some_and(|issuer| issuer != self.settings.issuer) {
             return Err(OidcFailure::State);
         }
         let Some(code) = answer.code.filter(|_| answer.error.is_none()) else {
@@ -290,13 +331,25 @@ impl OidcSignIn {
     fn failed(&self, failure: OidcFailure) -> OidcRedirect {
         let code = failure.code();
         tracing::info!(code, "nobody was signed in by OpenID Connect");
-        OidcRedirect { location: self.page(&format!("?error={code}")), cookie: None }
+        let location = self.page(&format!("?error={code}"));
+        OidcRedirect { location, keeps: None, forgets: Vec::new() }
     }
 
     /// The page for signing in, and what stands behind it.
     fn page(&self, rest: &str) -> String {
         format!("{}/#/sign-in{rest}", self.settings.public_url.as_str().trim_end_matches('/'))
     }
+}
+
+/// The names of those of a browser's cookies that give way to one more: what is too old, and of the others those that end first.
+fn giving_way(keyring: &Keyring, shown: &[PendingCookie<'_>], now: Timestamp) -> Vec<String> {
+    let end = |value| PendingSignIn::open(keyring, value, now).map(|pending| pending.ends_at);
+    let mut all: Vec<_> = shown.iter().map(|cookie| (end(cookie.value), cookie.name)).collect();
+    // What is too old has no end and comes first.
+    all.sort_unstable();
+    let ended = all.iter().filter(|(end, _)| end.is_none()).count();
+    let gone = ended.max((all.len() + 1).saturating_sub(MOST_PENDING));
+    all.into_iter().take(gone).map(|(_, name)| name.to_owned()).collect()
 }
 
 /// Somebody in the workspace of their own.
@@ -320,7 +373,34 @@ fn readable_name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn of_many_sign_ins_that_were_begun_in_a_browser_the_first_give_way() {
+        let keys = Keyring::new(&SecretString::from("a secret".repeat(8)), None).unwrap();
+        let at = |minute| Timestamp::from_micros(1_800_000_000_000_000).plus(Duration::from_mins(minute));
+        let begun: Vec<(String, String)> = (0..5)
+            .map(|minute| {
+                let pending = PendingSignIn::begin(None, at(minute));
+                (pending.cookie_name(), pending.seal(&keys).unwrap())
+            })
+            .collect();
+        let forgotten = |count: usize, now| {
+            let shown = begun.iter().take(count).rev();
+            let shown: Vec<_> = shown.map(|(name, value)| PendingCookie { name, value }).collect();
+            let mut names = giving_way(&keys, &shown, now);
+            names.sort_by_key(|gone| begun.iter().position(|(name, _)| name == gone));
+            names
+        };
+        let first = |count: usize| -> Vec<String> {
+            begun.iter().take(count).map(|(name, _)| name.clone()).collect()
+        };
+        for (shown, now, gone) in [(0, 4, 0), (3, 4, 0), (4, 4, 1), (5, 4, 2), (3, 10, 1), (5, 12, 3)] {
+            assert_eq!(forgotten(shown, at(now)), first(gone), "of {shown} at {now}");
+        }
+    }
 
     #[test]
     fn one_goes_back_to_pages_of_the_service_alone() {

@@ -50,7 +50,7 @@ pub(super) fn last_owner() -> ApiError {
 }
 
 pub(super) fn own_workspace() -> ApiError {
-    let message = "This is the account's own workspace, which it cannot leave.";
+    let message = "This is the account's own workspace, of which it stays a member and an owner.";
     ApiError::new(ApiErrorKind::Conflict, "personal_workspace", message)
 }
 
@@ -106,7 +106,7 @@ impl MemberService {
         let member = self.lock(&mut tx, &actor, workspace, user).await?;
         let Some(role) = change.role.filter(|role| *role != member.role) else { return Ok(member) };
         if joined.workspace.is_personal && *user.as_uuid() == *workspace.as_uuid() {
-            return Err(last_owner());
+            return Err(own_workspace());
         }
         if member.role == Role::Owner
             && !db::workspaces::members::has_other_owner(&mut tx, workspace, user).await?
@@ -147,8 +147,8 @@ impl MemberService {
         {
             return Err(last_owner());
         }
-        db::workspaces::members::remove(&mut tx, workspace, user).await?;
-        self.audit.note(&mut tx, &actor, AuditAction::MemberRemoved, "user", user).await?;
+        let tokens = db::workspaces::members::remove(&mut tx, workspace, user).await?;
+        self.audit.note_removal(&mut tx, &actor, user, &tokens).await?;
         Ok(tx.commit().await?)
     }
 

@@ -182,8 +182,8 @@ impl WorkspaceOperator {
             let mut tx = self.db.begin_essential().await?;
             let member = lock_member(&mut tx, id, user).await?.ok_or_else(members::unknown)?;
             keep_an_owner(&mut tx, id, &member).await?;
-            db::workspaces::members::remove(&mut tx, id, user).await?;
-            self.audit.note(&mut tx, &operator(id), AuditAction::MemberRemoved, "user", user).await?;
+            let tokens = db::workspaces::members::remove(&mut tx, id, user).await?;
+            self.audit.note_removal(&mut tx, &operator(id), user, &tokens).await?;
             tx.commit().await?;
             Ok::<_, ApiError>(user)
         };
@@ -229,8 +229,10 @@ async fn keep_an_owner(tx: &mut Tx, id: WorkspaceId, member: &Member) -> Result<
     if member.role != Role::Owner {
         return Ok(());
     }
-    let is_own = *member.user_id.as_uuid() == *id.as_uuid();
-    if is_own || !db::workspaces::members::has_other_owner(tx, id, member.user_id).await? {
+    if *member.user_id.as_uuid() == *id.as_uuid() {
+        return Err(members::own_workspace());
+    }
+    if !db::workspaces::members::has_other_owner(tx, id, member.user_id).await? {
         return Err(members::last_owner());
     }
     Ok(())

@@ -55,8 +55,8 @@ impl UsageService {
         self.of_workspace(actor.may(Permission::ListMembers)?.workspace_id).await
     }
 
-    /// What any workspace holds and uses: for the operator.
-    pub(super) async fn of_workspace(&self, workspace: WorkspaceId) -> Result<WorkspaceUsage, ApiError> {
+    /// What any workspace holds and uses. Who may know was decided before.
+    pub(crate) async fn of_workspace(&self, workspace: WorkspaceId) -> Result<WorkspaceUsage, ApiError> {
         let stored = db::storage::totals(&self.db, workspace).await?;
         let month = self.this_month(workspace).await?;
         Ok(WorkspaceUsage {

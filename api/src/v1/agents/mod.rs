@@ -156,7 +156,7 @@ async fn change(
 
 /// Delete an agent
 ///
-/// Its links, its memory and its traces go with it.
+/// Its links, its memory, its traces and the API tokens that are bound to it go with it.
 #[utoipa::path(
     delete,
     path = "/agents/{id}",

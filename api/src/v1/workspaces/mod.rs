@@ -59,7 +59,7 @@ struct WorkspaceView {
     role: Option<Role>,
     /// What it may hold and use.
     quotas: QuotaView,
-    /// What it holds and has used; only where one workspace is asked for.
+    /// What it holds and has used; only where one workspace is asked for, or changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     used: Option<UsedView>,
@@ -265,7 +265,8 @@ fn used_example() -> Value {
 /// Change a workspace
 ///
 /// Changes the name, which owners may, or the quotas, which the operator's admins may, members or not. New quotas take the place
-/// of all the old ones: what is left out of them has no limit but the service's.
+/// of all the old ones: what is left out of them has no limit but the service's. The answer says what the workspace holds and has
+/// used this month.
 #[utoipa::path(
     patch,
     path = "/workspaces/{id}",
@@ -286,16 +287,18 @@ fn used_example() -> Value {
 #[handler]
 async fn change(
     State(workspaces): State<WorkspaceService>,
+    State(usage): State<UsageService>,
     caller: Caller,
     PathId(id): PathId<WorkspaceId>,
     ValidJson(change): ValidJson<WorkspaceChange>,
 ) -> ApiResult {
     let changed = workspaces.change(&caller.actor(), caller.user.is_admin, id, change).await?;
-    Ok(data(WorkspaceView::from(changed)))
+    let used = Some(usage.of_workspace(id).await?.into());
+    Ok(data(WorkspaceView { used, ..WorkspaceView::from(changed) }))
 }
 
 fn changed_example() -> Value {
-    let mut workspace = example();
+    let mut workspace = used_example();
     workspace["name"] = json!("Help desk");
     workspace["updatedAt"] = json!("2026-01-31T08:06:30.500000+00:00");
     workspace

@@ -1,7 +1,7 @@
 //! Workspaces: members, invitations, API tokens, what is noted of them, and how they end.
 
 use lectern_shared::{
-    ids::{AuditEventId, InvitationId, UserId, WorkspaceId},
+    ids::{ApiTokenId, AuditEventId, InvitationId, UserId, WorkspaceId},
     model::{
         audit::AuditAction,
         user::ApiToken,
@@ -48,7 +48,7 @@ async fn put(db: &Db, workspace: WorkspaceId, user: UserId, role: Role, now: u64
     commit!(db, |tx| members::put(tx, workspace, user, role, at(now)));
 }
 
-async fn remove(db: &Db, workspace: WorkspaceId, user: UserId) -> bool {
+async fn remove(db: &Db, workspace: WorkspaceId, user: UserId) -> Vec<ApiTokenId> {
     commit!(db, |tx| members::remove(tx, workspace, user))
 }
 
@@ -117,9 +117,9 @@ async fn a_member_has_one_role_and_is_listed_newest_account_first() {
         assert_eq!(role_in(&t.db, people[1], workspace).await, Some(Role::Builder), "{}", t.name);
         assert_eq!(find(&t.db, workspace, people[3]).await, None, "{}", t.name);
 
-        assert!(remove(&t.db, workspace, people[1]).await, "{}", t.name);
-        assert!(!remove(&t.db, workspace, people[1]).await, "{}", t.name);
-        assert!(!remove(&t.db, workspace, people[3]).await, "{}", t.name);
+        for person in [people[1], people[1], people[3]] {
+            assert_eq!(remove(&t.db, workspace, person).await, [], "{}", t.name);
+        }
         assert_eq!(role_in(&t.db, people[1], workspace).await, None, "{}", t.name);
         assert_eq!(role_in(&t.db, people[1], people[1].into()).await, Some(Role::Owner), "{}", t.name);
         assert_eq!(ids(end, 9).await, [people[2], owner], "{}", t.name);
@@ -300,7 +300,11 @@ async fn an_api_token_has_its_own_role_and_its_makers_while_that_is_a_member() {
         put(&t.db, workspace, maker, Role::Editor, 2).await;
         assert_eq!(grant(&t.db, &free, 2).await, Some((None, Role::Editor)), "{}", t.name);
 
-        remove(&t.db, workspace, maker).await;
+        let mut went = remove(&t.db, workspace, maker).await;
+        went.sort_unstable_by_key(|id| *id.as_uuid());
+        let mut expected = [bounded.id, free.id];
+        expected.sort_unstable_by_key(|id| *id.as_uuid());
+        assert_eq!(went, expected, "{}", t.name);
         for gone in [&bounded, &free] {
             assert_eq!(grant(&t.db, gone, 3).await, None, "{}", t.name);
             let found = api_tokens::find(&t.db, workspace, gone.id).await.unwrap();

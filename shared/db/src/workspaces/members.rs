@@ -2,7 +2,7 @@
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{UserId, WorkspaceId},
+    ids::{ApiTokenId, UserId, WorkspaceId},
     model::workspace::{Member, Role},
 };
 
@@ -114,22 +114,20 @@ async fn withdraw_invitations(tx: &mut Tx, workspace: WorkspaceId, user: UserId)
     Ok(())
 }
 
-/// Removes a member, with the invitations and the API tokens that it made there; false when there is no such member.
-pub async fn remove(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<bool> {
+/// Removes a member, if there is one, with the invitations and the API tokens that it made there, which are returned.
+pub async fn remove(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<Vec<ApiTokenId>> {
     withdraw_invitations(tx, workspace, user).await?;
-    let rows = execute!(
+    execute!(
         tx,
         sqlx::query("DELETE FROM members WHERE workspace_id = $1 AND user_id = $2")
             .bind(workspace)
             .bind(user)
     )?;
-    execute!(
-        tx,
-        sqlx::query(
-            "DELETE FROM api_tokens WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2"
-        )
-        .bind(workspace)
-        .bind(user)
-    )?;
-    Ok(rows == 1)
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "DELETE FROM api_tokens WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2
+         RETURNING id"
+    )
+    .bind(workspace)
+    .bind(user)
+    .fetch_all(c))?)
 }

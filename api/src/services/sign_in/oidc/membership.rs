@@ -26,7 +26,7 @@ pub(super) async fn apply(
     }
     db::locks::lock_workspace(tx, workspace).await?;
     if !db::workspaces::is_active(tx, workspace).await? {
-        tracing::warn!(%workspace, "LECTERN_OIDC_WORKSPACE is no workspace, so nobody gets a role in it");
+        warn_of_no_workspace(workspace);
         return Ok(());
     }
     let member = db::workspaces::members::find(tx, workspace, user).await?;
@@ -38,17 +38,18 @@ pub(super) async fn apply(
         tracing::warn!(%user, %workspace, "the last owner stays, whatever the provider says");
         return Ok(());
     }
-    let action = match (before, after) {
-        (None, Some(_)) => AuditAction::MemberJoined,
-        (Some(_), Some(_)) => AuditAction::RoleChanged,
-        (Some(_) | None, None) => AuditAction::MemberRemoved,
-    };
-    match after {
-        Some(role) => db::workspaces::members::put(tx, workspace, user, role, now).await?,
-        None => {
-            db::workspaces::members::remove(tx, workspace, user).await?;
-        }
-    }
     let role = after.or(before).unwrap_or(Role::Asker);
-    audit.note(tx, &actor.clone().within(workspace, role), action, "user", user).await
+    let there = actor.clone().within(workspace, role);
+    let Some(role) = after else {
+        let tokens = db::workspaces::members::remove(tx, workspace, user).await?;
+        return audit.note_removal(tx, &there, user, &tokens).await;
+    };
+    db::workspaces::members::put(tx, workspace, user, role, now).await?;
+    let action = if before.is_some() { AuditAction::RoleChanged } else { AuditAction::MemberJoined };
+    audit.note(tx, &there, action, "user", user).await
+}
+
+/// Says that the setting names nothing.
+pub(super) fn warn_of_no_workspace(workspace: WorkspaceId) {
+    tracing::warn!(%workspace, "LECTERN_OIDC_WORKSPACE is no workspace, so nobody gets a role in it");
 }

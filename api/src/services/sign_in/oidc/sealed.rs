@@ -29,7 +29,7 @@ pub(super) struct PendingSignIn {
     /// The page to go back to.
     pub(super) return_to: Option<String>,
     /// In seconds since 1970.
-    ends_at: i64,
+    pub(super) ends_at: i64,
 }
 
 /// What a browser that has come back signs in with, once.
@@ -50,6 +50,11 @@ impl PendingSignIn {
         let random = || random_token("").expose_secret().to_owned();
         let (state, nonce, verifier) = (random(), random(), random());
         Self { state, nonce, verifier, return_to, ends_at: now.plus(AWAY_FOR).as_secs() }
+    }
+
+    /// What tells its cookie from those of other sign-ins that were begun in the browser.
+    pub(super) fn cookie_name(&self) -> String {
+        self.browser().chars().take(16).collect()
     }
 
     pub(super) fn seal(&self, keyring: &Keyring) -> Result<String, ApiError> {
