@@ -115,6 +115,16 @@ async fn a_default_model_that_nobody_could_ask_stops_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_price_of_a_provider_that_there_is_not_stops_the_start() {
+    let setup = Service::in_mode(Mode::Embedded).env("LECTERN_PRICES", "openai/m=1:2,foo/x=1:2");
+    let refusal = setup.start_refused().await;
+    assert_ne!(refusal.status.code(), Some(0));
+    for words in ["LECTERN_PRICES", "foo/x", "openai-compatible"] {
+        assert!(refusal.log.contains(words), "{words}: {}", refusal.log);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_services_run_beside_each_other() {
     let (one, other) = tokio::join!(Service::start(), Service::start());
     assert_ne!(one.base_url(), other.base_url());

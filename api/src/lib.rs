@@ -77,6 +77,13 @@ pub fn workspaces(runtime: &Runtime) -> WorkspaceOperator {
 /// # Errors
 /// The first setting that is wrong.
 pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
+    for model in settings.predict.prices.keys() {
+        let provider = model.split('/').next().unwrap_or_default();
+        if let Err(error) = provider.parse::<ModelProvider>() {
+            let problem = format!("{model:?} cannot be priced: {error}");
+            return Err(ConfigError { setting: "LECTERN_PRICES".to_owned(), problem });
+        }
+    }
     let (provider, _) = &settings.default_llm;
     let problem = match provider.parse::<ModelProvider>() {
         Ok(ModelProvider::OpenAiCompatible) => {

@@ -127,7 +127,7 @@ impl EmbeddingSettings {
             model_dir,
             hub: ModelHubSettings::load(source, data_dir)?,
             url,
-            api_key: source.secret("LECTERN_EMBEDDING_API_KEY")?,
+            api_key: source.key("LECTERN_EMBEDDING_API_KEY")?,
             dimensions: source.optional("LECTERN_EMBEDDING_DIMENSIONS", number(1, 65_536))?,
             max_tokens: source.parse("LECTERN_EMBEDDING_MAX_TOKENS", "8191", number(64, 1_000_000))?,
             languages: source.optional("LECTERN_EMBEDDING_LANGUAGES", languages)?,
@@ -145,8 +145,8 @@ pub(super) fn local_name(set: Option<String>, folder: Option<&Path>, default: &s
 
 pub(super) fn server(text: &str) -> ParseResult<Url> {
     let url = parse::http_url(text)?;
-    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
-        return Err("must be an address without a query, a fragment or a user name".to_owned());
+    if url.query().is_some() || url.fragment().is_some() || parse::has_user(&url) {
+        return Err("must be an address without a query, a fragment, a user name or a password".to_owned());
     }
     Ok(url)
 }

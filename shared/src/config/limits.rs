@@ -41,10 +41,10 @@ pub struct ServiceLimits {
 impl ServiceLimits {
     pub(super) fn load(source: &SettingsSource) -> Result<Self, ConfigError> {
         Ok(Self {
-            body_bytes: source.parse("LECTERN_MAX_BODY", "2MiB", size)?,
+            body_bytes: source.parse("LECTERN_MAX_BODY", "2MiB", at_least(1 << 10, size))?,
             body_memory: source.parse("LECTERN_BODY_MEMORY", "64MiB", at_least(1 << 20, size))?,
             connections: source.parse("LECTERN_MAX_CONNECTIONS", "256", number(1, 1_000_000))?,
-            source_bytes: source.parse("LECTERN_MAX_SOURCE", "100MiB", size)?,
+            source_bytes: source.parse("LECTERN_MAX_SOURCE", "100MiB", at_least(1 << 10, size))?,
             storage_bytes: source.optional("LECTERN_MAX_STORAGE", size)?,
             uploads: source.parse("LECTERN_MAX_UPLOADS", "32", number(1, 4_000))?,
             pages: source.parse("LECTERN_MAX_PAGES", "5000", number(1, 1_000_000))?,

@@ -423,7 +423,7 @@ impl Settings {
                 cache: source.parse("LECTERN_PAGE_IMAGE_CACHE", "64MiB", size)?,
             },
             trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,
-            index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,
+            index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", at_least(1 << 20, size))?,
             index_grace: source.parse("LECTERN_INDEX_GRACE", "30s", duration)?,
             default_llm: source.parse("LECTERN_DEFAULT_LLM", "extractive/extractive", default_llm)?,
             jobs: JobSettings::load(source, cores)?,
@@ -468,9 +468,10 @@ impl SettingsSource {
         parse: impl Fn(&str) -> ParseResult<T>,
     ) -> Result<T, ConfigError> {
         let text = self.get(name)?.unwrap_or_else(|| default.to_owned());
-        parse(text.trim()).map_err(|problem| ConfigError {
-            setting: name.to_owned(),
-            problem: format!("{problem} (it is {text:?})"),
+        parse(text.trim()).map_err(|problem| {
+            // What stands before an @ may be a password.
+            let shown = if text.contains('@') { String::new() } else { format!(" (it is {text:?})") };
+            ConfigError { setting: name.to_owned(), problem: format!("{problem}{shown}") }
         })
     }
 }

@@ -179,11 +179,22 @@ pub(super) fn http_url(text: &str) -> ParseResult<Url> {
         .ok_or_else(|| "must begin with http:// or https://, and name a host".to_owned())
 }
 
+/// An `http://` or `https://` URL that names nobody: whoever is sent there has a key of its own.
+pub(super) fn open_url(text: &str) -> ParseResult<Url> {
+    let url = http_url(text)?;
+    if has_user(&url) { Err("must hold no user name and no password".to_owned()) } else { Ok(url) }
+}
+
+/// Whether an address holds a user name or a password.
+pub(super) fn has_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
 /// The address of a whole site.
 pub(super) fn site(text: &str) -> ParseResult<Url> {
     let url = http_url(text)?;
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-    if bare && url.username().is_empty() && url.password().is_none() {
+    if bare && !has_user(&url) {
         Ok(url)
     } else {
         Err("must be a scheme and a host such as https://www.example.com, with no path behind it".to_owned())
@@ -194,7 +205,7 @@ pub(super) fn site(text: &str) -> ParseResult<Url> {
 pub(super) fn public_url(text: &str) -> ParseResult<Url> {
     let url = http_url(text)?;
     let plain = url.query().is_none() && url.fragment().is_none();
-    if plain && url.username().is_empty() && url.password().is_none() {
+    if plain && !has_user(&url) {
         Ok(url)
     } else {
         Err("must be an address such as https://lectern.example.com, with nothing behind its path".to_owned())
@@ -303,7 +314,7 @@ pub(super) fn qdrant(source: &SettingsSource) -> Result<Option<QdrantConfig>, Co
     let Some(url) = source.optional("QDRANT_URL", http_url)? else { return Ok(None) };
     let timeout =
         source.parse("LECTERN_QDRANT_TIMEOUT", "10s", at_least(Duration::from_millis(100), duration))?;
-    Ok(Some(QdrantConfig { url, api_key: source.secret("QDRANT_API_KEY")?, timeout }))
+    Ok(Some(QdrantConfig { url, api_key: source.key("QDRANT_API_KEY")?, timeout }))
 }
 
 /// `redis://…`; the message never repeats the value, which may hold a password.

@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 use super::{
     ConfigError, SettingsSource,
-    parse::{ParseResult, at_least, duration, http_url, number},
+    parse::{ParseResult, at_least, duration, has_user, number, open_url},
 };
 
 /// Longest time for one predict that can be set.
@@ -64,7 +64,7 @@ impl PredictSettings {
             cost: source.optional("LECTERN_MAX_COST", amount)?,
             prices: source.parse("LECTERN_PRICES", "", prices)?,
             ollama: source.optional("OLLAMA_HOST", ollama)?,
-            azure: source.optional("AZURE_OPENAI_ENDPOINT", http_url)?,
+            azure: source.optional("AZURE_OPENAI_ENDPOINT", open_url)?,
             image_hosts: source.parse("LECTERN_IMAGE_HOSTS", "", hosts)?,
         })
     }
@@ -118,6 +118,9 @@ fn ollama(text: &str) -> ParseResult<Url> {
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(problem());
     }
+    if has_user(&url) {
+        return Err("must hold no user name and no password".to_owned());
+    }
     if url.port().is_none() && !text.contains("://") {
         url.set_port(Some(11_434)).map_err(|()| problem())?;
     }
@@ -163,6 +166,8 @@ mod tests {
         ] {
             assert_eq!(ollama(text).unwrap().as_str(), url);
         }
-        assert!(ollama("ftp://box").is_err());
+        for wrong in ["ftp://box", "http://me:hunter2@box:11434", "me@box"] {
+            assert!(ollama(wrong).is_err(), "{wrong}");
+        }
     }
 }

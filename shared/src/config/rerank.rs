@@ -86,7 +86,7 @@ impl RerankSettings {
             model_dir,
             hub: ModelHubSettings::load(source, data_dir)?,
             url,
-            api_key: source.secret("LECTERN_RERANK_API_KEY")?,
+            api_key: source.key("LECTERN_RERANK_API_KEY")?,
             languages: source.optional("LECTERN_RERANK_LANGUAGES", languages)?,
             candidates: source.parse("LECTERN_RERANK_CANDIDATES", "30", number(1, 200))?,
             budget: source.parse("LECTERN_RERANK_BUDGET", "1s", duration)?,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{ConfigError, SETTINGS};
 
@@ -140,6 +140,19 @@ impl SettingsSource {
         Ok(self.get(name)?.map(SecretString::from))
     }
 
+    /// A secret that is sent in a header.
+    pub(super) fn key(&self, name: &str) -> Result<Option<SecretString>, ConfigError> {
+        let key = self.secret(name)?;
+        let is_plain = |key: &SecretString| {
+            key.expose_secret().bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
+        };
+        if key.as_ref().is_none_or(is_plain) {
+            return Ok(key);
+        }
+        let problem = "must be one line of printable ASCII characters".to_owned();
+        Err(ConfigError { setting: name.to_owned(), problem })
+    }
+
     /// Names that are no settings of ours and their values in the environment, for another program.
     pub(super) fn passed_on(&self, names: &[&str]) -> Vec<(String, String)> {
         let value = |name: &&str| self.environment.get_key_value(*name);
@@ -158,7 +171,7 @@ impl SettingsSource {
     pub(super) fn provider_keys(&self) -> Result<BTreeMap<String, SecretString>, ConfigError> {
         let mut keys = BTreeMap::new();
         for name in PROVIDER_KEYS {
-            if let Some(key) = self.secret(name)? {
+            if let Some(key) = self.key(name)? {
                 keys.insert((*name).to_owned(), key);
             }
         }

@@ -23,6 +23,9 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         ("LECTERN_ADDR", "localhost", "127.0.0.1:8080"),
         ("LECTERN_SIGN_UP", "maybe", "open, closed, first"),
         ("LECTERN_INDEX_CACHE", "lots", "512MiB"),
+        ("LECTERN_INDEX_CACHE", "512", "at least 1048576"),
+        ("LECTERN_MAX_BODY", "0", "at least 1024"),
+        ("LECTERN_MAX_SOURCE", "0", "at least 1024"),
         ("LECTERN_EGRESS_ALLOW", "10.0.0.0/99", "10.0.0.0/99"),
         ("LECTERN_JOB_MAX_ATTEMPTS", "0", "between 1 and 1000"),
         ("LECTERN_DEFAULT_LLM", "gpt", "provider/model"),
@@ -36,6 +39,9 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         ("LECTERN_EMBEDDER", "gpu", "auto, local, openai-compatible, none"),
         ("LECTERN_EMBEDDING_LANGUAGES", "en,xx", "en,de,zh"),
         ("LECTERN_EMBEDDING_URL", "https://me@models.example.com", "user name"),
+        ("LECTERN_EMBEDDING_URL", "https://:hunter2@models.example.com", "password"),
+        ("OLLAMA_HOST", "http://me:hunter2@box:11434", "no user name"),
+        ("AZURE_OPENAI_ENDPOINT", "http://me:hunter2@azure.example.com", "no user name"),
         ("LECTERN_VIDEO_SITE", "www.example.com", "https://"),
         ("LECTERN_VIDEO_SITE", "https://www.example.com/watch", "no path"),
         ("LECTERN_CITATION_LINKS", "0s", "at least 60s"),
@@ -62,7 +68,28 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         let error = load(&[(name, value)]).unwrap_err();
         assert_eq!(error.setting, name);
         assert!(error.problem.contains(hint), "{error}");
+        assert!(!error.problem.contains("hunter2"), "{error}");
     }
+}
+
+#[test]
+fn a_key_that_no_header_can_carry_is_refused_without_being_shown() {
+    for (name, besides) in [
+        ("OPENAI_API_KEY", None),
+        ("AZURE_OPENAI_API_KEY", None),
+        ("LECTERN_EMBEDDING_API_KEY", None),
+        ("LECTERN_RERANK_API_KEY", None),
+        ("QDRANT_API_KEY", Some(("QDRANT_URL", "http://qdrant:6334"))),
+    ] {
+        for key in ["hunter2\nsecond", "hunter2-é"] {
+            let pairs: Vec<_> = [(name, key)].into_iter().chain(besides).collect();
+            let error = load(&pairs).unwrap_err();
+            assert_eq!(error.setting, name);
+            assert!(error.problem.contains("printable ASCII"), "{error}");
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+    assert!(load(&[("OPENAI_API_KEY", "sk-hunter2 ~!")]).is_ok());
 }
 
 #[test]
