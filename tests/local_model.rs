@@ -7,6 +7,7 @@ use std::{
 };
 
 use lectern_shared::secrets::{hex, sha256};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
@@ -164,6 +165,9 @@ async fn a_model_is_downloaded_while_documents_are_found_by_words(mode: Mode) {
     let document = text(&client, "ship", "the captain in the harbour").await;
     assert_eq!(document["index"]["embeddingModel"], Value::Null, "{document:#}");
     assert_eq!(search(&client, "captain", "hybrid").await[0]["documentId"], document["id"]);
+    let (status, refusal) = client.post("/search", &json!({"query": "captain", "mode": "dense"})).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{refusal:#}");
+    assert_eq!(refusal["error"]["code"], "embedding_model_unavailable", "it passes: {refusal:#}");
 
     weights.release();
     embedded_by(&client, &document, "tests/tiny").await;

@@ -38,7 +38,7 @@ pub use self::{
     rerank::{RerankPatience, RerankReport},
 };
 use lectern_db::{self as db, Db, DbError, chunks::FetchedChunk};
-use lectern_embed::{EmbedError, Embedder, EmbeddingModels, RerankModel};
+use lectern_embed::{EmbedError, Embedder, EmbeddingModels, ModelState, RerankModel};
 use lectern_index::{
     IndexError, IndexQuery, SearchCandidate, SearchIndex, SpaceVector, lexical::question_language,
 };
@@ -75,7 +75,7 @@ pub enum SearchError {
     /// The relational store failed.
     #[error(transparent)]
     Db(#[from] DbError),
-    /// Search by meaning was asked for, and there is no model.
+    /// Search by meaning was asked for, and no model is wanted.
     #[error("there is no embedding model")]
     NoModel,
     /// Search by meaning was asked for, and the model failed.
@@ -265,7 +265,10 @@ impl SearchEngine {
         let documents = request.documents.as_deref();
         let selection = active.select(&self.metadata, request.workspace, documents, &request.filter).await?;
         if request.mode == SearchMode::Dense && self.models.current().is_none() {
-            return Err(SearchError::NoModel);
+            // One that is on its way may be there the next time.
+            let away = || EmbedError::Away("it is not there yet".to_owned());
+            let is_off = matches!(self.models.state(), ModelState::Off);
+            return Err(if is_off { SearchError::NoModel } else { away().into() });
         }
         if selection.generations.is_empty() || request.limit == 0 {
             return Ok(FoundPassages::default());

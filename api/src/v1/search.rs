@@ -193,8 +193,8 @@ fn example() -> Value {
         (
             status = 503,
             description = "A part of the service is away. With `mode` `dense` also: it has no embedding model \
-                           (`no_embedding_model`, which does not pass by itself), or the model is away \
-                           (`embedding_model_unavailable`); search by words meanwhile",
+                           (`no_embedding_model`, which does not pass by itself), or the model is away or has not \
+                           arrived yet (`embedding_model_unavailable`); search by words meanwhile",
         ),
     ),
 )]

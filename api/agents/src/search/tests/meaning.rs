@@ -7,7 +7,10 @@ use std::sync::{
 
 use lectern_db::testing::{at, both, commit, set_languages, workspace};
 use lectern_embed::{EmbedError, Embedder, EmbeddingModels, testing::Synonyms};
-use lectern_shared::model::language::Language;
+use lectern_shared::{
+    config::{Settings, SettingsSource},
+    model::language::Language,
+};
 
 use super::{answer, embedded, ingested, request, search, search_with, texts};
 use crate::search::{SearchError, SearchMode, SearchRequest};
@@ -100,8 +103,21 @@ async fn a_model_that_fails_leaves_a_hybrid_search_its_words_and_ends_one_by_mea
         assert!(matches!(failure, SearchError::Embed(EmbedError::Away(_))), "{}: {failure}", t.name);
         *model.fails.lock() = None;
         assert_eq!(answer(&search, &dense).await.len(), 2, "{}: a failure is not remembered", t.name);
-        let without = self::search(&t.db).search(&dense).await.unwrap_err();
+    }
+}
+
+#[tokio::test]
+async fn a_search_by_meaning_tells_a_model_that_is_on_its_way_from_none() {
+    let settings = Settings::load(&SettingsSource::from_pairs(&[])).unwrap();
+    for t in &both().await {
+        let dense =
+            SearchRequest { mode: SearchMode::Dense, ..request(workspace(&t.db, at(0)).await, "car") };
+        let without = search(&t.db).search(&dense).await.unwrap_err();
         assert!(matches!(without, SearchError::NoModel), "{}: {without}", t.name);
+        // Nobody has begun to get it.
+        let coming = search_with(&t.db, EmbeddingModels::new(&settings.embedding));
+        let failure = coming.search(&dense).await.unwrap_err();
+        assert!(matches!(failure, SearchError::Embed(EmbedError::Away(_))), "{}: {failure}", t.name);
     }
 }
 
