@@ -204,12 +204,19 @@ async fn a_backup_is_nobody_elses_business_and_can_do_without_the_key() {
     let service = Service::start().await;
     let client = service.signed_up("ada@example.com").await;
     client.create("/api-tokens", &json!({"description": "kept"})).await;
+    uploaded(&client, "lift.txt", "The lift holds eight people.").await;
     let place = tempfile::tempdir().unwrap();
     let (with, without) = (place.path().join("with"), place.path().join("without"));
     back_up(&service, &with, &[]).well();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&with), 0o700);
-    assert_eq!((mode(&with.join("lectern.db")), mode(&with.join("secret.key"))), (0o600, 0o600));
+    let inside = files(&with);
+    assert!(inside.len() > 3, "the database, the key, the manifest and a file: {inside:?}");
+    for file in inside {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+        let folder = file.parent().expect("the folder that it is in");
+        assert_eq!(mode(folder), 0o700, "{}", folder.display());
+    }
     let ran = back_up(&service, &with, &[]);
     assert!(!ran.status.success() && ran.log.contains("exists already"), "{ran:#?}");
 
@@ -237,13 +244,17 @@ async fn a_file_that_was_lost_before_is_left_out_and_named() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("backup");
     let made = back_up(&service, &folder, &[]).well();
-    assert!(made.log.contains("lectern doctor"), "{made:#?}");
+    let says = |ran: &Ran| ran.out.contains("1 file missing or damaged") && ran.out.contains(id(&lift));
+    assert!(says(&made), "{made:#?}");
     let manifest: Value =
         serde_json::from_slice(&std::fs::read(folder.join("backup.json")).unwrap()).unwrap();
     assert_eq!(manifest["blobs"]["missing"], json!([id(&lift)]), "{manifest:#}");
     assert_eq!(manifest["blobs"]["count"], 1, "{manifest:#}");
     let setup = Service::in_mode(Mode::Embedded);
-    restore(&setup, &folder, &[]).well();
+    for arguments in [&["--verify"][..], &[]] {
+        let ran = restore(&setup, &folder, arguments).well();
+        assert!(says(&ran), "{arguments:?}: {ran:#?}");
+    }
     let (sound, report) = doctor(&setup, &[]);
     assert!(!sound && finding(&report, "files_missing").unwrap()["count"] == 1, "{report:#}");
 }

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use bytesize::ByteSize;
 use clap::Args;
-use lectern_runtime::process::FatalError;
+use lectern_runtime::{self as runtime, process::FatalError};
 use lectern_shared::config::Settings;
 
 use super::BackupManifest;
-use crate::jobs::{counted, say};
+use crate::{
+    doctor::NAMED,
+    jobs::{counted, say},
+};
 
 /// What is backed up, and where to.
 #[derive(Args)]
@@ -35,6 +38,7 @@ pub(crate) struct RestoreArgs {
 /// # Errors
 /// Why there is none.
 pub(crate) async fn make(settings: &Settings, args: &BackupArgs) -> Result<(), FatalError> {
+    runtime::make_private();
     let manifest = super::make(settings, &args.folder, !args.without_key).await?;
     let BackupManifest { database, blobs, .. } = &manifest;
     say(&format!(
@@ -44,15 +48,7 @@ pub(crate) async fn make(settings: &Settings, args: &BackupArgs) -> Result<(), F
         counted(blobs.count, "file", "files"),
         ByteSize(blobs.bytes)
     ))?;
-    besides(&manifest)?;
-    if !blobs.missing.is_empty() {
-        let documents = blobs.missing.len();
-        tracing::warn!(
-            documents,
-            "the files of some documents were missing or damaged, and are not in the backup: `lectern doctor` names them"
-        );
-    }
-    Ok(())
+    besides(&manifest)
 }
 
 /// Makes an installation of a backup, or only reads it.
@@ -60,6 +56,7 @@ pub(crate) async fn make(settings: &Settings, args: &BackupArgs) -> Result<(), F
 /// # Errors
 /// Why that cannot be done.
 pub(crate) async fn restore(settings: &Settings, args: &RestoreArgs) -> Result<(), FatalError> {
+    runtime::make_private();
     let manifest = if args.verify {
         super::verify(&args.folder).await?
     } else {
@@ -81,5 +78,18 @@ pub(crate) async fn restore(settings: &Settings, args: &RestoreArgs) -> Result<(
 
 /// What an installation needs that is not in the backup.
 fn besides(manifest: &BackupManifest) -> Result<(), FatalError> {
-    manifest.not_included.iter().try_for_each(|what| say(&format!("not in the backup: {what}")))
+    manifest.not_included.iter().try_for_each(|what| say(&format!("not in the backup: {what}")))?;
+    let missing = &manifest.blobs.missing;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut documents: Vec<String> = missing.iter().take(NAMED).map(ToString::to_string).collect();
+    if missing.len() > NAMED {
+        documents.push(format!("and {} more, which are in backup.json", missing.len() - NAMED));
+    }
+    say(&format!(
+        "not in the backup: {} missing or damaged when it was made, of these documents: {}",
+        counted(missing.len(), "file", "files"),
+        documents.join(", ")
+    ))
 }

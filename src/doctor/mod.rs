@@ -26,7 +26,7 @@ use lectern_shared::{
 use serde::Serialize;
 
 /// The most ids that a finding names.
-const NAMED: usize = 10;
+pub(crate) const NAMED: usize = 10;
 
 /// What to look at, and whether to mend it.
 #[derive(Clone, Copy, Debug, Default)]

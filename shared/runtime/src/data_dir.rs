@@ -28,13 +28,18 @@ pub(crate) fn lock(path: &Path) -> Result<File, RuntimeStartError> {
     }
 }
 
+/// Has all that this process makes from now on be closed to every other user of the machine.
+pub fn make_private() {
+    rustix::process::umask(Mode::from_raw_mode(OTHERS));
+}
+
 /// Closes the data directory to every other user of the machine: what is there, whoever made it and however it was copied here,
 /// and what this process is going to make.
 ///
 /// # Errors
 /// [`RuntimeStartError::DataDirOpen`] when that is not possible.
 pub(crate) fn close_to_others(path: &Path) -> Result<(), RuntimeStartError> {
-    rustix::process::umask(Mode::from_raw_mode(OTHERS));
+    make_private();
     let open = |source| RuntimeStartError::DataDirOpen { path: path.display().to_string(), source };
     close_within(path);
     close(path).map_err(open)

@@ -40,7 +40,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::health::WriteProbe;
-pub use crate::start_error::RuntimeStartError;
+pub use crate::{data_dir::make_private, start_error::RuntimeStartError};
 
 /// How long a start waits for the servers that it needs: they may be starting too.
 const WAIT_FOR_SERVERS: Duration = Duration::from_mins(1);
