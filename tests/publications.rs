@@ -116,6 +116,7 @@ async fn an_agent_is_published_shown_replaced_and_taken_away(mode: Mode) {
     assert_eq!(made["questions"], json!(["When does the gate open?", "Who keeps it?"]));
     assert_eq!(made["origins"], json!(["https://www.example.com"]), "as browsers write it");
     assert!(made["url"].as_str().is_some_and(|url| url.ends_with("/ask/help")), "{made:#}");
+    assert_eq!(made["ratePerMinute"], 60, "what holds when nothing is said: {made:#}");
     assert_eq!(made["createdAt"], made["updatedAt"]);
     assert_eq!(ada.read(&of_agent(&agent)).await, made);
 
@@ -125,6 +126,7 @@ async fn an_agent_is_published_shown_replaced_and_taken_away(mode: Mode) {
     assert_ne!(replaced["updatedAt"], made["updatedAt"]);
     assert_eq!((&replaced["slug"], &replaced["access"]), (&json!("ask-us"), &json!("members")));
     for (field, empty) in [
+        ("ratePerMinute", Value::Null),
         ("title", json!("")),
         ("greeting", json!("")),
         ("questions", json!([])),
@@ -216,6 +218,9 @@ async fn wrong_fields_of_a_page_are_named(mode: Mode) {
     for slug in slugs {
         assert_eq!(refused(&public(slug)).await, ["slug"], "{slug:?}");
     }
+    let (_, too_long) = publish(&ada, &agent, &public(&"a".repeat(61))).await;
+    let said = &too_long["error"]["fields"];
+    assert_eq!(*said, json!([{ "path": "slug", "message": "must have at most 60 characters" }]));
     for (field, value) in [
         ("slug", json!(5)),
         ("access", json!("everybody")),
@@ -316,7 +321,8 @@ async fn strangers_ask_by_a_token_that_goes_with_the_page(mode: Mode) {
     assert!(first[0]["description"].as_str().is_some_and(|text| text.ends_with("ask/help")), "{first:#?}");
 
     let slow = json!({ "slug": "help", "access": "link", "ratePerMinute": 5 });
-    data(publish(&ada, &agent, &slow).await);
+    let made = data(publish(&ada, &agent, &slow).await);
+    assert_eq!((&made["ratePerMinute"], ada.read(&of_agent(&agent)).await), (&json!(5), made.clone()));
     let second = page_tokens(&ada).await;
     assert_eq!((second.len(), &second[0]["ratePerMinute"]), (1, &json!(5)), "{second:#?}");
     assert_ne!(second[0]["id"], first[0]["id"], "another page, another token");

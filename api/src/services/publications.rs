@@ -298,6 +298,14 @@ impl PublicationService {
         Ok(page.access == PublicationAccess::Members || self.grant_of(page).await?.is_some())
     }
 
+    /// How many questions a minute those may ask together who have no account; none where members alone ask, and when the page's token
+    /// is gone.
+    pub(crate) async fn rate_per_minute(&self, page: &Publication) -> Result<Option<i64>, ApiError> {
+        let Some(token) = page.token_id else { return Ok(None) };
+        let token = db::api_tokens::find(&self.db, page.owner.workspace_id, token).await?;
+        Ok(token.and_then(|token| token.rate_per_minute))
+    }
+
     async fn grant_of(&self, page: &Publication) -> Result<Option<TokenGrant>, ApiError> {
         let Some(token) = page.token_id else { return Ok(None) };
         let (workspace, now) = (page.owner.workspace_id, self.clock.now());

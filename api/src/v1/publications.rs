@@ -59,6 +59,8 @@ struct PublicationView {
     accent: String,
     /// The origins of pages that may show it in a frame.
     origins: Vec<String>,
+    /// Questions a minute, at most, by all who have no account; null where members alone may open it.
+    rate_per_minute: Option<i64>,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -68,8 +70,13 @@ struct PublicationView {
 }
 
 impl PublicationView {
-    fn new(page: Publication, address: &PublicAddress) -> Self {
-        Self {
+    async fn of(
+        publications: &PublicationService,
+        page: Publication,
+        address: &PublicAddress,
+    ) -> Result<Self, ApiError> {
+        let rate_per_minute = publications.rate_per_minute(&page).await?;
+        Ok(Self {
             id: page.id,
             workspace_id: page.owner.workspace_id,
             agent_id: page.agent_id,
@@ -81,9 +88,10 @@ impl PublicationView {
             questions: page.questions.0,
             accent: page.accent,
             origins: page.origins.0,
+            rate_per_minute,
             created_at: page.created_at,
             updated_at: page.updated_at,
-        }
+        })
     }
 }
 
@@ -100,6 +108,7 @@ fn example() -> Value {
         "questions": ["How many days of leave do I have?"],
         "accent": "#0a58ca",
         "origins": ["https://www.example.com"],
+        "ratePerMinute": 60,
         "createdAt": "2026-01-31T08:20:00.000000+00:00",
         "updatedAt": "2026-01-31T08:20:00.000000+00:00",
     })
@@ -130,7 +139,7 @@ async fn find(
 ) -> ApiResult {
     let page = publications.find(&caller.actor(), id).await?;
     let page = page.ok_or_else(|| ApiError::not_found("publication"))?;
-    Ok(data(PublicationView::new(page, &address)))
+    Ok(data(PublicationView::of(&publications, page, &address).await?))
 }
 
 /// Publish an agent
@@ -167,7 +176,7 @@ async fn put(
     ValidJson(body): ValidJson<NewPublication>,
 ) -> ApiResult {
     let page = publications.put(&caller.actor(), id, body).await?;
-    Ok(data(PublicationView::new(page, &address)))
+    Ok(data(PublicationView::of(&publications, page, &address).await?))
 }
 
 /// Take an agent's page away

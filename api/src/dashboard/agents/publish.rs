@@ -14,14 +14,12 @@ use crate::{
         frame::{Frame, SubmittedForm, Visitor},
         html,
     },
-    error::ApiErrorKind,
     extract::PathId,
     public_address::PublicAddress,
     response::ApiResult,
     services::{
         asking::AskService,
         publications::{NewPublication, PublicationService},
-        tokens::TokenService,
     },
 };
 
@@ -61,7 +59,6 @@ fn written(page: &Publication) -> &str {
 pub(super) async fn show(
     State(asking): State<AskService>,
     State(publications): State<PublicationService>,
-    State(tokens): State<TokenService>,
     address: PublicAddress,
     visitor: Visitor,
     PathId(id): PathId<AgentId>,
@@ -74,13 +71,8 @@ pub(super) async fn show(
         Some(page) => !publications.is_answering(page).await?,
         None => false,
     };
-    let rate = match page.and_then(|page| page.token_id) {
-        Some(token) => match tokens.find(&actor, &visitor.caller.user, token).await {
-            Ok(found) => found.token.rate_per_minute,
-            // It is said above the form that the token is gone.
-            Err(error) if error.kind == ApiErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        },
+    let rate = match page {
+        Some(page) => publications.rate_per_minute(page).await?,
         None => None,
     };
     let lines = |texts: Option<&Vec<String>>| texts.map(|texts| texts.join("\n")).unwrap_or_default();
