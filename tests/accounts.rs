@@ -116,7 +116,9 @@ async fn sign_up_names_every_field_that_is_wrong(mode: Mode) {
     assert_eq!(refused(json!({})).await.paths(), ["email", "password"]);
     let all = json!({ "email": "nobody", "password": "short", "name": 7 });
     assert_eq!(refused(all).await.paths(), ["email", "name", "password"]);
-    for email in ["", " ", "ada", "@example.com", "ada@", "a@b@c", "a da@example.com", "ada@.example.com"] {
+    let invisible = ["ada@example.com\u{200b}", "\u{202e}ada@example.com"];
+    let emails = ["", " ", "ada", "@example.com", "ada@", "a@b@c", "a da@example.com", "ada@.example.com"];
+    for email in emails.into_iter().chain(invisible) {
         let body = json!({ "email": email, "password": PASSWORD });
         assert_eq!(refused(body).await.paths(), ["email"], "{email:?}");
     }

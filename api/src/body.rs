@@ -184,10 +184,19 @@ fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
     // Some programs begin every text with a mark that says that it is in UTF-8.
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     json::parse(bytes).map_err(|error| {
+        if bytes.trim_ascii().is_empty() {
+            return ApiError::malformed("The body is empty.");
+        }
         let (line, column) = (error.line(), error.column());
+        // What the library refuses by its own limits has no category of its own.
+        let cause = error.to_string();
         // Nothing else is wrong with data that may be anything.
         let wrong = if error.is_data() {
             format!("An object in the body has more than {} members", json::MAX_MEMBERS)
+        } else if cause.starts_with("recursion limit exceeded") {
+            format!("The body is nested more than {} deep", json::MAX_DEPTH)
+        } else if cause.starts_with("number out of range") {
+            "A number in the body is too large for a 64-bit floating point number".to_owned()
         } else {
             "The body is not valid JSON".to_owned()
         };
@@ -319,6 +328,23 @@ mod tests {
         let body = Body::from_stream(byte_by_byte);
         let read = gather(body, u64::MAX, Duration::from_millis(50), &share).await;
         assert_eq!(read.err().unwrap().kind, ApiErrorKind::TooSlow);
+    }
+
+    #[test]
+    fn json_that_is_beyond_a_limit_is_not_said_to_be_none() {
+        let refused = |text: &str| parse_json(text.as_bytes()).err().map(|error| error.message);
+        let deep = |depth| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(refused(&deep(json::MAX_DEPTH)), None);
+        for (text, words) in [
+            (deep(json::MAX_DEPTH + 1), "is nested more than 127 deep"),
+            ("{\"a\": 1e999}".to_owned(), "number in the body is too large"),
+            (" \n".to_owned(), "is empty"),
+            (String::new(), "is empty"),
+            ("{\"a\": 1".to_owned(), "is not valid JSON"),
+        ] {
+            let message = refused(&text).unwrap();
+            assert!(message.contains(words), "{text}: {message}");
+        }
     }
 
     #[tokio::test]

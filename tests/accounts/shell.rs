@@ -39,9 +39,9 @@ async fn the_shell_adds_accounts_to_a_closed_service(mode: Mode) {
     assert!(done.status.success(), "{done:?}");
     for (what, email, password, named) in [
         ("a taken e-mail", "ada@EXAMPLE.com", PASSWORD, "e-mail"),
-        ("no e-mail", "nobody", PASSWORD, "e-mail"),
-        ("a short password", "joan@example.com", "short", "8 to 256"),
-        ("no password", "joan@example.com", "", "8 to 256"),
+        ("no e-mail", "nobody", PASSWORD, "nobody"),
+        ("a short password", "joan@example.com", "short", "the password must have 8 to 256"),
+        ("no password", "joan@example.com", "", "the password must have 8 to 256"),
     ] {
         let refused = shell.run(&["user", "add", email], password).await;
         assert!(!refused.status.success(), "{what}: {refused:?}");

@@ -203,6 +203,12 @@ async fn where_nobody_signs_up_it_is_said_who_makes_accounts() {
         let client = service.client();
         let mut visits = Visits::new(&service, &client);
         assert_eq!(read(&visits, "/sign-in").await.contains(HINT), is_said, "{sign_up}");
+        let page = visits.get("/sign-up?next=documents").await;
+        assert_eq!(page.status() == StatusCode::FORBIDDEN, is_said, "{sign_up}: {}", page.status());
+        let page = page.text().await.expect("a page");
+        assert_eq!(page.contains("ask the operator of this service for an account"), is_said, "{page}");
+        assert_eq!(form_addresses(&page).is_empty(), is_said, "{page}");
+        assert!(page.contains("sign-in?next=documents"), "{page}");
         visits.sign_in("ada@example.com").await;
         visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
         assert_eq!(read(&visits, "/members").await.contains(NOTE), is_said, "{sign_up}");

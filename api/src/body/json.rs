@@ -11,6 +11,8 @@ use serde_json::{Map, Number, Value};
 /// Members that an object may have. Each costs many times what an element of a list does, in memory and in time: without a bound, a body of
 /// a hundred thousand of them keeps a core for 50 ms.
 pub(super) const MAX_MEMBERS: usize = 10_000;
+/// Lists and objects within each other, at most: the library reads no more.
+pub(super) const MAX_DEPTH: usize = 127;
 
 /// The value of a whole text.
 ///
@@ -112,8 +114,8 @@ mod tests {
             "[1,]",
             "nul",
             &object(MAX_MEMBERS),
-            &format!("{}1{}", "[".repeat(127), "]".repeat(127)),
-            &"[".repeat(128),
+            &format!("{}1{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH)),
+            &"[".repeat(MAX_DEPTH + 1),
         ] {
             let (ours, theirs) = (parse(text.as_bytes()), serde_json::from_str::<Value>(text));
             match (ours, theirs) {

@@ -22,7 +22,6 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    error_response::unknown_path,
     extract::parameter,
     public_address::PublicAddress,
     response::ApiResult,
@@ -54,8 +53,8 @@ struct SignInPage<'a> {
 #[template(path = "sign_up.html")]
 struct SignUpPage<'a> {
     next: &'a str,
-    /// There is no account yet.
-    first: bool,
+    /// Who may make one.
+    offer: SignUpOffer,
 }
 
 /// The page for signing in.
@@ -97,13 +96,13 @@ fn notice(said: &str) -> Option<Notice> {
 /// The page for making an account.
 #[handler]
 pub(super) async fn show_sign_up(State(accounts): State<AccountService>, uri: Uri) -> ApiResult {
-    let first = match accounts.sign_up_offer().await? {
-        SignUpOffer::Nobody => return Err(unknown_path().await),
-        SignUpOffer::FirstAccount => true,
-        SignUpOffer::Anybody => false,
+    let offer = accounts.sign_up_offer().await?;
+    let status = match offer {
+        SignUpOffer::Nobody => StatusCode::FORBIDDEN,
+        SignUpOffer::FirstAccount | SignUpOffer::Anybody => StatusCode::OK,
     };
     let next = own_path(parameter(&uri, "next"));
-    html(&PagePolicy::Own, StatusCode::OK, &SignUpPage { next: &next, first })
+    html(&PagePolicy::Own, status, &SignUpPage { next: &next, offer })
 }
 
 /// What a browser is given by which it is known from then on.

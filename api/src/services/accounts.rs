@@ -1,5 +1,6 @@
 //! Accounts: signing up, and what their owners change.
 
+mod problems;
 mod shell;
 
 use std::{net::IpAddr, time::Duration};
@@ -17,7 +18,7 @@ use lectern_shared::{
         workspace::Role,
     },
 };
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use utoipa::ToSchema;
 
 use super::{
@@ -27,9 +28,11 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
-    fields::{FieldRule, JsonFields, blank_problem},
+    fields::{FieldRule, JsonFields},
 };
 
+pub(crate) use problems::email_problem;
+use problems::password_problem;
 pub use shell::AccountError;
 
 /// The row that the first account claims.
@@ -419,31 +422,6 @@ fn sign_in_again() -> ApiError {
 
 fn unknown() -> ApiError {
     ApiError::not_found("account")
-}
-
-/// What is wrong with an e-mail address, if anything is.
-pub(crate) fn email_problem(email: &str) -> Option<String> {
-    let email = email.trim();
-    let good = email.len() <= 254
-        && !email.chars().any(|c| c.is_whitespace() || c.is_control())
-        && email.split_once('@').is_some_and(|(local, domain)| {
-            !local.is_empty()
-                && !domain.is_empty()
-                && !domain.contains('@')
-                && !domain.starts_with('.')
-                && !domain.ends_with('.')
-        });
-    (!good).then(|| "must be an e-mail address".to_owned())
-}
-
-/// What is wrong with a password, if anything is.
-fn password_problem(password: &SecretString) -> Option<String> {
-    let password = password.expose_secret();
-    if !(8..=256).contains(&password.chars().count()) {
-        return Some("must have 8 to 256 characters".to_owned());
-    }
-    // Such a one would be taken for none by whoever signs in.
-    blank_problem(password).map(str::to_owned)
 }
 
 #[cfg(test)]

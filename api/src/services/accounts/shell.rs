@@ -38,7 +38,10 @@ impl AccountService {
         password: SecretString,
         admin: bool,
     ) -> Result<UserId, AccountError> {
-        check(email, &password)?;
+        if let Some(problem) = email_problem(email) {
+            return Err(AccountError(format!("the e-mail {email:?} {problem}")));
+        }
+        check(&password)?;
         let account = NewAccount { email: email.to_owned(), password, name: None };
         let maker = |user: UserId| operator(user.into());
         Ok(self.create(account, AccountOrigin::Operator { admin }, SHELL, maker).await?.id)
@@ -49,7 +52,7 @@ impl AccountService {
     /// # Errors
     /// When there is no such account, or the password cannot be used.
     pub async fn set_password(&self, email: &str, password: SecretString) -> Result<UserId, AccountError> {
-        check(email, &password)?;
+        check(&password)?;
         let change = async {
             let user = self.id_of(email).await?;
             let hash = self.passwords.turn(SHELL).await?.hash(password).await?;
@@ -111,8 +114,6 @@ impl AccountService {
     }
 }
 
-fn check(email: &str, password: &SecretString) -> Result<(), AccountError> {
-    email_problem(email)
-        .or_else(|| password_problem(password))
-        .map_or(Ok(()), |problem| Err(AccountError(problem)))
+fn check(password: &SecretString) -> Result<(), AccountError> {
+    password_problem(password).map_or(Ok(()), |problem| Err(AccountError(format!("the password {problem}"))))
 }
