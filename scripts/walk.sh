@@ -27,7 +27,7 @@ commands=$(awk '
 [[ $commands == API=http://127.0.0.1:8080/* ]] || die "README.md has no walk, or one that begins otherwise"
 commands=${commands/http:\/\/127.0.0.1:8080/${address%/}}
 
-# A step that is refused leaves an empty id, and the loop that waits would never end.
+# A step that is refused ends the walk. A document that is never ingested would be waited for without end.
 answer=$(timeout 120 bash -eu -c "$commands") || die "the walk failed; the service's log says more"
 printf '%s\n' "$answer"
 python3 -c '

@@ -17,9 +17,10 @@ pub(crate) struct RequestId(pub(crate) Arc<str>);
 impl RequestId {
     /// The caller's own id, if it is a sane one; else a new one.
     pub(crate) fn of(request: &Request) -> Self {
+        // The marks are those of UUIDs, of Base64, and of what balancers make (`Root=1-67891233-abcdef012345678912345678`).
         let sane = |id: &&str| {
             (1..=LONGEST).contains(&id.len())
-                && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':'))
+                && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/=+".contains(&byte))
         };
         let own = request.headers().get(HEADER).and_then(|value| value.to_str().ok()).filter(sane);
         Self(own.map_or_else(|| Uuid::now_v7().to_string().into(), Into::into))

@@ -184,7 +184,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_MODEL_CACHE", "`models` in the data directory", "where downloaded models are kept";
     "HF_HUB_OFFLINE", "0", "`1`: nothing is asked of the hub; a model has to be in the cache, or in LECTERN_EMBEDDING_MODEL_DIR";
     "HF_TOKEN", "none", "opens models of the hub that are not for everybody", secret;
-    "LECTERN_DEFAULT_LLM", "extractive/extractive", "for agents created without `llm`: `provider/model`";
+    "LECTERN_DEFAULT_LLM", "extractive/extractive", "for agents created without `llm`: `provider/model`, of any provider but `openai-compatible`, which needs an address of the agent's own";
     "LECTERN_WORKER_CONCURRENCY", "the number of cores, and 8 at least", "documents ingested at once; most of the time they wait for servers";
     "LECTERN_PARSERS", "the number of cores, and LECTERN_WORKER_CONCURRENCY at most", "of these documents, those that are parsed, cut or embedded by a local model at the same time; each parser has LECTERN_PARSER_MEMORY";
     "LECTERN_JOB_TIMEOUT", "15m", "a job that makes no progress for so long is given up";

@@ -7,7 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
 use super::{ConfigError, SETTINGS};
 
@@ -142,12 +142,10 @@ impl SettingsSource {
 
     /// A secret that is sent in a header.
     pub(super) fn key(&self, name: &str) -> Result<Option<SecretString>, ConfigError> {
-        let key = self.secret(name)?;
-        let is_plain = |key: &SecretString| {
-            key.expose_secret().bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
-        };
-        if key.as_ref().is_none_or(is_plain) {
-            return Ok(key);
+        let Some(text) = self.get(name)? else { return Ok(None) };
+        let key = text.trim();
+        if key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+            return Ok(Some(SecretString::from(key)));
         }
         let problem = "must be one line of printable ASCII characters".to_owned();
         Err(ConfigError { setting: name.to_owned(), problem })
