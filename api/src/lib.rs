@@ -49,6 +49,8 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{evaluator::EvaluationRuns, limits::RateLimiter, server::ServerOptions, state::AppState};
+pub use lectern_agents::evaluation::{ANSWER_METRICS, RETRIEVAL_METRICS};
+
 pub use crate::{
     operator::JobView,
     services::{

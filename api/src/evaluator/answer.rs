@@ -103,13 +103,10 @@ impl<'a> CaseAsker<'a> {
         self.usage.admit_workspace(self.owner.workspace_id, self.quotas).await?;
         let (text, trace) = match self.answer(&self.agent, case.question.clone()).await {
             Ok(answered) => answered,
-            Err(error) => return Ok(CaseAnswer { error: Some(error.to_string()), ..CaseAnswer::default() }),
+            Err(error) => return Ok(self.failed(error.to_string())),
         };
         let Ok(trace) = serde_json::from_value::<AnswerTrace>(trace) else {
-            return Ok(CaseAnswer {
-                error: Some("The trace cannot be read.".to_owned()),
-                ..CaseAnswer::default()
-            });
+            return Ok(self.failed("The trace cannot be read.".to_owned()));
         };
         let gold = case.expect.0.gold();
         let cited = trace.citations.iter().map(|citation| citation.document_id);
@@ -129,6 +126,15 @@ impl<'a> CaseAsker<'a> {
             cost: trace.usage.cost,
             error: None,
         })
+    }
+
+    /// That there is no answer, and why. A judge need not be asked whether it is right.
+    fn failed(&self, error: String) -> CaseAnswer {
+        CaseAnswer {
+            is_right: self.judge.is_some().then_some(false),
+            error: Some(error),
+            ..CaseAnswer::default()
+        }
     }
 
     async fn answer(&self, agent: &AgentToAsk, question: String) -> Result<(String, Value), AgentError> {

@@ -18,7 +18,8 @@ use super::ranking::retrieval_values;
 /// What is measured of each way of searching.
 pub const RETRIEVAL_METRICS: [&str; 6] = ["hit@1", "hit@5", "hit@10", "mrr", "ndcg@10", "recall@10"];
 /// What is measured of answers: the share of quoted citations that were found in their sources, whether something that answers is
-/// cited, whether what is to be declined is and nothing else, and whether the judge says that it is right.
+/// cited, whether what is to be declined is and nothing else, and whether the judge says that it is right. An answer that failed is none of
+/// these where it was to be.
 pub const ANSWER_METRICS: [&str; 4] = ["verified", "cited", "declined", "right"];
 
 /// How often the cases are drawn anew.
@@ -31,11 +32,13 @@ pub fn answer_values(expect: &ExpectedOutcome, answer: &CaseAnswer) -> [Option<f
     let share = |is_so: bool| f64::from(u8::from(is_so));
     let has_failed = answer.error.is_some();
     let is_to_be_declined = matches!(expect, ExpectedOutcome::Decline(_));
+    // What failed has neither cited nor quoted what it was to.
+    let missed = (has_failed && !is_to_be_declined).then_some(0.0);
     #[expect(clippy::cast_precision_loss, reason = "a few citations")]
     let verified = (answer.citations > 0).then(|| answer.verified as f64 / answer.citations as f64);
     [
-        verified,
-        answer.cites_gold.map(share),
+        missed.or(verified),
+        missed.or(answer.cites_gold.map(share)),
         Some(share(!has_failed && answer.declined == is_to_be_declined)),
         answer.is_right.map(share),
     ]
@@ -301,7 +304,8 @@ mod tests {
         let declined = CaseAnswer { declined: true, ..CaseAnswer::default() };
         assert_eq!(answer_values(&decline, &declined), [None, None, Some(1.0), None]);
         let failed = CaseAnswer { error: Some("away".to_owned()), ..CaseAnswer::default() };
-        assert_eq!(answer_values(&gold, &failed)[2], Some(0.0));
+        assert_eq!(answer_values(&gold, &failed), [Some(0.0), Some(0.0), Some(0.0), None]);
+        assert_eq!(answer_values(&decline, &failed), [None, None, Some(0.0), None]);
         let results = [
             CaseResult { answer: Some(answer), ..found_at(Some(1)) },
             CaseResult { answer: Some(failed), ..found_at(None) },
@@ -309,6 +313,8 @@ mod tests {
         let metrics = summarise(&results);
         assert_eq!(metrics.failed, 1);
         assert!((metrics.answers["declined"].value - 0.5).abs() < 1e-12);
+        let cited = metrics.answers["cited"];
+        assert!((cited.value - 0.5).abs() < 1e-12 && cited.cases == 2, "what failed counts: {cited:?}");
         let effort = metrics.effort.unwrap();
         assert_eq!((effort.p50_ms, effort.p95_ms, effort.cost), (100, 100, Some(0.25)));
     }

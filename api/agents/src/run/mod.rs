@@ -25,6 +25,7 @@ mod recorder;
 mod setup;
 mod sources;
 mod store;
+mod told;
 pub mod trace;
 
 use std::{collections::VecDeque, time::Duration};
@@ -52,6 +53,7 @@ pub use self::{
     ledger::RunReservation,
     parts::AgentParts,
     recorder::RunRecorder,
+    told::needed_values,
     trace::{AnswerSpan, CitationView},
 };
 use crate::{AgentError, RepeatRefusal, tools::Toolbox};

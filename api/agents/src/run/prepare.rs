@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    AgentParts, AgentPrompt, AgentQuestion, AgentToAsk,
+    AgentParts, AgentQuestion, AgentToAsk,
     agent_run::SEARCH,
     instructions,
     ledger::UsageLedger,
@@ -29,6 +29,7 @@ use super::{
     meter::RunMeter,
     outside::{CallTarget, LiveEnvironment},
     setup::{AnswerStyle, OfferedFunction, RenderedPrompt, RunLimits, RunSetup},
+    told,
 };
 use crate::{
     AgentError,
@@ -42,8 +43,6 @@ use crate::{
 const PASSAGES: i64 = 3_500;
 /// Largest prompt of an agent, filled in, in bytes.
 const PROMPT: usize = 1 << 20;
-/// Values that every prompt can use.
-const OWN_VARIABLES: [&str; 5] = ["input", "chat_history", "tools", "tool_names", "agent_scratchpad"];
 
 /// What is known before anything is asked: all that can be wrong with the request or with the agent.
 pub(super) struct CheckedAgent {
@@ -93,28 +92,11 @@ pub(super) async fn check(
     };
     let mut redactor = SecretRedactor::default();
     let model = model(parts, &agent, provider, &mut redactor)?;
-    let template = match (prompt, agent.prompt_id) {
-        (AgentPrompt::Template(template), _) => template,
-        (AgentPrompt::Own, None) => None,
-        (AgentPrompt::Own, Some(id)) => {
-            let prompt = db::prompts::find(&parts.db, agent.owner.workspace_id, id).await?;
-            prompt.map(|prompt| prompt.template)
-        }
-    };
-    let parse = |template: String| {
-        PromptTemplate::parse(&template).map_err(|error| {
-            tracing::error!(%error, agent = %agent.id, "a stored prompt cannot be read");
-            AgentError::internal()
-        })
-    };
-    let template = template.map(parse).transpose()?;
-    if let Some(template) = &template {
-        let has = |name: &&str| OWN_VARIABLES.contains(name) || question.variables.contains_key(*name);
-        let missing: Vec<_> =
-            template.variables().into_iter().filter(|name| !has(name)).map(str::to_owned).collect();
-        if !missing.is_empty() {
-            return Err(AgentError::MissingValues(missing));
-        }
+    let template = told::template(&parts.db, &agent, prompt).await?;
+    let mut missing = template.as_ref().map(told::values_of).unwrap_or_default();
+    missing.retain(|name| !question.variables.contains_key(name));
+    if !missing.is_empty() {
+        return Err(AgentError::MissingValues(missing));
     }
     Ok(CheckedAgent { agent, provider, style, model: Some(Box::new(model)), template, redactor, links })
 }
@@ -169,6 +151,7 @@ pub(super) async fn prepare(
     let setup = RunSetup {
         trace: TraceId::generate(),
         agent: agent.id,
+        agent_version: Some(agent.version),
         session: question.session.clone(),
         style,
         question: question.text.clone(),

@@ -30,6 +30,9 @@ pub(super) struct RunSetup {
     pub(super) trace: TraceId,
     /// The agent.
     pub(super) agent: AgentId,
+    /// The number of the version that the agent was. Records of before do not have it.
+    #[serde(default)]
+    pub(super) agent_version: Option<i64>,
     /// The session, when one was named.
     pub(super) session: Option<String>,
     /// How it answers.

@@ -28,6 +28,10 @@ pub struct TraceView {
     /// Its id: `GET /traces/{id}` shows it again while it is kept.
     #[schema(value_type = String)]
     id: TraceId,
+    /// The number of the version that the agent was which was asked. Traces of before this was noted do not have it.
+    #[schema(value_type = i64, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_version: Option<i64>,
     /// The answer, with `[n]` where it cites.
     output: String,
     /// Why the answer ended: `stop` (the model was done), `length` (it was cut at the model's limit), `max_iterations`,
@@ -260,6 +264,7 @@ pub(super) fn trace(setup: &RunSetup, done: &FinishedRun, duration_ms: u64) -> V
     };
     json!(TraceView {
         id: setup.trace,
+        agent_version: setup.agent_version,
         output,
         finish_reason,
         duration_ms,
@@ -319,6 +324,7 @@ pub fn example() -> Value {
     let sentence = "Its captain, Solveig Aas, had sailed the route twice before.";
     json!({
         "id": "019a8f52-77d0-7b1e-8c35-41a6d90f2e18",
+        "agentVersion": 3,
         "output": "Solveig Aas: \u{201c}Its captain, Solveig Aas, had sailed the route twice before.\u{201d} [1]",
         "finishReason": TerminationReason::Stop,
         "durationMs": 1240,

@@ -136,7 +136,17 @@ impl AgentHistory {
     /// An agent as it was when it had a number, to be asked.
     pub(crate) async fn to_ask(&self, asked: AgentToAsk, number: i64) -> Result<AgentToAsk, ApiError> {
         let AgentToAsk { agent, links, .. } = &asked;
-        let Some(former) = self.at(agent, number).await? else { return Ok(asked) };
+        let Some(former) = self.at(agent, number).await? else {
+            // With the prompt as it is now: what becomes of it later is another version.
+            let prompt = match asked.prompt {
+                AgentPrompt::Own => {
+                    let prompt = self.config(&asked.agent).await?.prompt;
+                    AgentPrompt::Template(prompt.map(|prompt| prompt.template))
+                }
+                told @ AgentPrompt::Template(_) => told,
+            };
+            return Ok(AgentToAsk { prompt, ..asked });
+        };
         let prompt =
             AgentPrompt::Template(former.config.0.prompt.as_ref().map(|prompt| prompt.template.clone()));
         Ok(AgentToAsk { agent: self.as_it_was(agent, &former)?, prompt, links: links.clone() })
