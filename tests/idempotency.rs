@@ -17,11 +17,13 @@ use crate::{
         client::{Client, PASSWORD, envelope, id, send},
         in_both_modes, on_postgres_too,
         service::{Mode, Service},
+        web::Web,
     },
 };
 
 in_both_modes!(
     a_request_that_is_sent_again_gets_the_same_answer_and_creates_nothing,
+    what_is_begun_by_a_request_is_begun_once,
     without_a_key_or_with_another_one_each_request_creates,
     of_many_equal_requests_at_once_one_creates_and_all_get_its_answer,
     a_key_belongs_to_one_request,
@@ -105,6 +107,41 @@ async fn a_request_that_is_sent_again_gets_the_same_answer_and_creates_nothing(m
         assert_eq!(create(&ada, path, path, body).await.body, created.body, "{path}");
     }
     assert_eq!(count(&ada, TOKENS).await, 0, "what was deleted is not made again");
+}
+
+async fn what_is_begun_by_a_request_is_begun_once(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    web.serve("/", "text/html", "<title>Home</title><p>Welcome.</p>");
+    let source = json!({"name": "Site", "type": "site", "config": {"url": web.url("/")}});
+    let source = format!("/sources/{}", id(&ada.create("/sources", &source).await));
+    let set =
+        format!("/evaluations/{}", id(&ada.create("/evaluations", &json!({"name": "Questions"})).await));
+    ada.create(&format!("{set}/cases"), &json!({"question": "Who?", "expect": "decline"})).await;
+    let webhook = json!({"url": web.serve("/told", "text/plain", ""), "events": ["document.failed"]});
+    let webhook = format!("/webhooks/{}", id(&ada.create("/webhooks", &webhook).await));
+    for (begin, begun) in [
+        (format!("{source}/run"), format!("{source}/runs")),
+        (format!("{set}/runs"), format!("{set}/runs")),
+        (format!("{webhook}/test"), format!("{webhook}/deliveries")),
+    ] {
+        let first = create(&ada, &begin, &begin, &json!({})).await;
+        assert!(!first.replayed, "{begin}");
+        let again = create(&ada, &begin, &begin, &json!({})).await;
+        assert_eq!((again.replayed, &again.body), (true, &first.body), "{begin}");
+        // Nothing at all says as much as an empty object.
+        let bare = send(ada.request(Method::POST, &begin).header("Idempotency-Key", &begin)).await;
+        assert!(bare.headers().contains_key("idempotent-replayed"), "{begin}");
+        assert_eq!(count(&ada, &begun).await, 1, "{begin}");
+        let thing = &ada.read(&begun).await[0];
+        assert_eq!(thing["workspaceId"], ada.user()["id"], "{thing:#}");
+        assert!(thing["updatedAt"].as_str() >= thing["createdAt"].as_str(), "{thing:#}");
+    }
+    // A secret that was not seen is told again, and not made anew.
+    let rotate = format!("{webhook}/rotate");
+    let first = create(&ada, &rotate, "rotate", &json!({})).await;
+    assert_eq!(create(&ada, &rotate, "rotate", &json!({})).await.body, first.body);
 }
 
 async fn without_a_key_or_with_another_one_each_request_creates(mode: Mode) {

@@ -17,6 +17,7 @@ use crate::support::{
 
 in_both_modes!(
     what_happens_is_told_and_signed,
+    the_end_of_a_run_of_an_evaluation_is_told,
     what_is_not_taken_is_sent_again_and_what_is_gone_is_left_alone,
     nothing_is_lost_when_everything_is_killed,
     receivers_that_hang_keep_nobody_elses_events_waiting,
@@ -139,6 +140,28 @@ async fn what_happens_is_told_and_signed(mode: Mode) {
     service.assert_no_secret_in_logs(&[&secret, &newer]);
 }
 
+async fn the_end_of_a_run_of_an_evaluation_is_told(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let made = webhook(&owner, &web.serve("/told", "text/plain", "thanks"), &["evaluation.finished"]).await;
+    let note = json!({"name": "Note", "type": "TXT", "content": "The gate opens at nine."});
+    let note = owner.ingest(&note).await;
+    let set = owner.create("/evaluations", &json!({"name": "Questions"})).await;
+    let case = json!({"question": "When does the gate open?", "expect": [{"documentId": id(&note)}]});
+    owner.create(&format!("/evaluations/{}/cases", id(&set)), &case).await;
+    let run = owner.create(&format!("/evaluations/{}/runs", id(&set)), &json!({"mode": "lexical"})).await;
+    let told = ended(&owner, &made, 1).await;
+    assert_eq!((&told[0]["event"], &told[0]["state"]), (&json!("evaluation.finished"), &json!("delivered")));
+    let data = &told[0]["body"]["data"];
+    let expected = json!({
+        "evaluationId": id(&set), "name": "Questions", "runId": id(&run), "state": "succeeded", "error": null,
+        "cases": 1, "done": 1, "failed": 0, "metrics": data["metrics"],
+    });
+    assert_eq!(*data, expected);
+    assert_eq!((&data["metrics"]["hit@5"], &data["metrics"]["mrr"]), (&json!(1.0), &json!(1.0)), "{data:#}");
+}
+
 async fn what_is_not_taken_is_sent_again_and_what_is_gone_is_left_alone(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let owner = service.signed_up("ada@example.com").await;
@@ -196,10 +219,18 @@ async fn what_is_not_taken_is_sent_again_and_what_is_gone_is_left_alone(mode: Mo
             owner.post("/webhooks", &json!({"url": refused, "events": ["document.failed"]})).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
     }
-    for events in [json!([]), json!(["document.eaten"]), json!(["webhook.test"]), json!("document.failed")] {
+    for events in
+        [json!([]), json!(["document.eaten"]), json!(["webhook.test"]), json!("document.failed"), json!(null)]
+    {
         let (status, _) = owner.post("/webhooks", &json!({"url": url, "events": events})).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{events}");
     }
+    let (status, answer) = owner.post("/webhooks", &json!({ "url": url })).await;
+    assert_eq!(
+        (status, &answer["error"]["fields"][0]["path"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &json!("events")),
+        "{answer:#}"
+    );
 }
 
 async fn nothing_is_lost_when_everything_is_killed(mode: Mode) {

@@ -1,9 +1,9 @@
 //! `Idempotency-Key` in requests and answers of the JSON interface: see [`crate::services::creation`].
 
 use axum::{
-    body::Bytes,
+    body::{Body, Bytes, HttpBody},
     extract::{FromRef, FromRequest, FromRequestParts, Request},
-    http::{HeaderMap, HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -25,6 +25,7 @@ use crate::{
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Set on an answer that was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Longest key, in characters.
 const LONGEST: usize = 255;
 
@@ -58,6 +59,39 @@ impl<T: FromFields + Send + 'static> FromRequest<AppState> for CreateRequest<T> 
         match state.services.creations.stored_response(&once).await? {
             Some(told) => Err(CreateRejection::Earlier(creation_response(CreationOutcome::Before(told)))),
             None => Ok(Self { body: body?, once }),
+        }
+    }
+}
+
+/// The same, whose body may be nothing at all, which says as much as an empty object.
+pub(crate) struct OptionalCreateRequest<T>(pub(crate) CreateRequest<T>);
+
+impl<T: FromFields + Send + 'static> FromRequest<AppState> for OptionalCreateRequest<T> {
+    type Rejection = CreateRejection;
+
+    async fn from_request(mut request: Request, state: &AppState) -> Result<Self, CreateRejection> {
+        if request.body().is_end_stream() {
+            *request.body_mut() = Body::from("{}");
+            request.headers_mut().insert(header::CONTENT_TYPE, JSON);
+        }
+        CreateRequest::from_request(request, state).await.map(Self)
+    }
+}
+
+/// A request that creates something and says all of it by its path: whatever its body is, it is not read.
+pub(crate) struct BareCreateRequest(pub(crate) IdempotentRequest);
+
+impl FromRequestParts<AppState> for BareCreateRequest {
+    type Rejection = CreateRejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, CreateRejection> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let key = IdempotencyKey::of(&parts.headers)?;
+        let actor = acting(state, &caller, parts.uri.path()).await?;
+        let once = key.once(&actor, parts.uri.path(), &[]);
+        match state.services.creations.stored_response(&once).await? {
+            Some(told) => Err(CreateRejection::Earlier(creation_response(CreationOutcome::Before(told)))),
+            None => Ok(Self(once)),
         }
     }
 }
@@ -152,7 +186,7 @@ pub(crate) fn creation_response(created: CreationOutcome) -> Response {
         CreationOutcome::Before(told) => (told, true),
     };
     let mut response = Bytes::from(told).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
     if replayed {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }

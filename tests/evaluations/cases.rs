@@ -20,6 +20,7 @@ use crate::support::{
 
 in_both_modes!(
     cases_come_and_go_in_files,
+    a_file_that_is_sent_again_under_one_key_adds_its_cases_once,
     a_collection_of_others_is_taken_as_far_as_its_documents_are_here,
     an_answer_becomes_a_case_by_one_request,
     of_several_words_under_one_number_those_that_the_document_has_become_a_case,
@@ -47,6 +48,25 @@ async fn import(client: &Client, evaluation: &str, name: &str, bytes: &[u8]) -> 
 
 async fn cases(client: &Client, evaluation: &str) -> Vec<Value> {
     client.read(&format!("/evaluations/{evaluation}/cases")).await.as_array().expect("a list").clone()
+}
+
+async fn a_file_that_is_sent_again_under_one_key_adds_its_cases_once(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let set = evaluation(&client, json!({})).await;
+    let import = async |key: &str, question: &str| {
+        let line = json!({"question": question, "expect": "decline"});
+        let form = format!("{}{line}\r\n--{BOUNDARY}--\r\n", head("cases.jsonl"));
+        envelope(send(import_request(&client, &set, form).header("Idempotency-Key", key)).await).await
+    };
+    for _ in 0..2 {
+        assert_eq!(data(import("once", "Who?").await), json!({"added": 1, "skipped": 0}));
+    }
+    let all = cases(&client, &set).await;
+    assert_eq!((all.len(), &all[0]["workspaceId"]), (1, &client.user()["id"]), "{all:#?}");
+    let (status, answer) = import("once", "Why?").await;
+    assert_eq!((status, &answer["error"]["code"]), (StatusCode::CONFLICT, &json!("idempotency_key_reused")));
+    data(import("twice", "Who?").await);
+    assert_eq!(cases(&client, &set).await.len(), 2);
 }
 
 async fn cases_come_and_go_in_files(mode: Mode) {

@@ -22,7 +22,10 @@ in_both_modes!(
     a_worse_splitter_loses_the_cases_that_it_hurts,
     a_worse_prompt_loses_the_cases_that_it_hurts,
     killed_in_the_middle_a_run_goes_on,
+    a_run_and_its_traces_tell_which_version_was_asked,
+    a_run_tells_where_its_results_go_on,
     what_cannot_be_run_is_refused,
+    an_agent_whose_prompt_takes_values_is_not_asked_by_a_run,
     a_shell_command_fails_below_a_threshold,
     a_model_that_came_after_the_start_is_measured_too
 );
@@ -271,6 +274,64 @@ async fn a_run_whose_statement_the_database_ends_rests_and_goes_on() {
     assert!(service.logs().contains("a run of an evaluation rests, since the database failed"));
 }
 
+async fn a_run_and_its_traces_tell_which_version_was_asked(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let warranty = document(&client, "Warranty", WARRANTY).await;
+    let agent = client.create_agent(&json!({"name": "clerk", "type": "CHATVENDOR"})).await;
+    client.link(id(&agent), &warranty).await;
+    let set = evaluation(&client, json!({"agentId": id(&agent)})).await;
+    let question = "How long does the warranty last?";
+    case(&client, &set, question, json!([{"documentId": warranty}])).await;
+    let mut asked = Vec::new();
+    for name in ["mate", "captain"] {
+        data(client.patch(&format!("/agents/{}", id(&agent)), &json!({ "name": name })).await);
+        let versions = client.read(&format!("/agents/{}/versions", id(&agent))).await;
+        let version = versions[0]["version"].clone();
+        let done = run(&client, &set, json!({"mode": "lexical"})).await;
+        assert_eq!(done["agentVersion"], version, "{done:#}");
+        let trace = result(&done, question)["answer"]["traceId"].as_str().expect("an id").to_owned();
+        let trace = client.read(&format!("/traces/{trace}")).await;
+        assert_eq!(trace["trace"]["agentVersion"], version, "{trace:#}");
+        asked.push(version);
+    }
+    assert_ne!(asked[0], asked[1]);
+    let searched = run(&client, &set, json!({"mode": "lexical", "answers": false})).await;
+    assert_eq!(searched["agentVersion"], Value::Null, "nobody was asked");
+}
+
+async fn a_run_tells_where_its_results_go_on(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let set = evaluation(&client, json!({})).await;
+    let cases: Vec<Value> = (0..201)
+        .map(|number| json!({"question": format!("Who is number {number}?"), "expect": "decline"}))
+        .collect();
+    client.create(&format!("/evaluations/{set}/cases"), &json!({"cases": cases})).await;
+    let done = run(&client, &set, json!({"mode": "lexical"})).await;
+    assert_eq!(done["results"].as_array().expect("a list").len(), 200);
+    let cursor = done["nextCursor"].as_str().expect("there is one more");
+    let rest = format!("/evaluations/{set}/runs/{}/results?limit=200&cursor={cursor}", id(&done));
+    let rest = client.read(&rest).await;
+    assert_eq!(rest.as_array().expect("a list").len(), 1);
+    assert_eq!(rest[0]["question"], "Who is number 0?");
+}
+
+async fn an_agent_whose_prompt_takes_values_is_not_asked_by_a_run(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let model = Model::start().await;
+    let prompt = json!({"name": "Waiter", "template": "Serve {who}.", "input_variables": ["who"]});
+    let prompt = client.create("/prompts", &prompt).await;
+    let agent =
+        json!({"name": "waiter", "type": "CHATVENDOR", "llm": model.llm("m"), "promptId": id(&prompt)});
+    let agent = client.create_agent(&agent).await;
+    let set = evaluation(&client, json!({"agentId": id(&agent)})).await;
+    case(&client, &set, "Who?", json!("decline")).await;
+    let (status, answer) = client.post(&format!("/evaluations/{set}/runs"), &json!({})).await;
+    let field = &answer["error"]["fields"][0];
+    assert_eq!((status.as_u16(), &field["path"]), (422, &json!("answers")), "{answer:#}");
+    assert!(field["message"].as_str().is_some_and(|message| message.contains("who")), "{answer:#}");
+    run(&client, &set, json!({"mode": "lexical", "answers": false})).await;
+}
+
 async fn what_cannot_be_run_is_refused(mode: Mode) {
     let (_service, client) = signed_up(mode).await;
     let set = evaluation(&client, json!({})).await;
@@ -332,6 +393,29 @@ async fn a_shell_command_fails_below_a_threshold(mode: Mode) {
     assert!(too_little.log.contains("at least 0.6"), "{too_little:#?}");
     let unknown = eval(&["--mode", "guess"]);
     assert!(!unknown.status.success() && unknown.log.contains("mode"), "{unknown:#?}");
+
+    // What would not be measured, or compared, is told before anything is begun.
+    let runs = format!("/evaluations/{set}/runs");
+    let begun = client.read(&runs).await.as_array().expect("a list").len();
+    for (more, why) in [
+        (["--min", "hit@7=1"], "is no metric"),
+        (["--min", "verified=1"], "has no agent"),
+        (["--against", "019a8f40-9b1c-7d55-8e02-000000000000"], "no such run"),
+    ] {
+        let refused = eval(&more);
+        assert!(refused.status.code() == Some(1) && refused.log.contains(why), "{refused:#?}");
+    }
+    assert_eq!(client.read(&runs).await.as_array().expect("a list").len(), begun);
+
+    // An agent that does not answer is not good enough, unless so much may fail.
+    let llm = json!({"provider": "openai-compatible", "model": "m", "base_url": "http://127.0.0.1:1", "api_key": "k"});
+    let agent = client.create_agent(&json!({"name": "mute", "type": "CHATVENDOR", "llm": llm})).await;
+    data(client.patch(&format!("/evaluations/{set}"), &json!({"agentId": id(&agent)})).await);
+    let failed = eval(&["--mode", "lexical"]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:#?}");
+    assert!(failed.log.contains("2 cases failed, and at most 0 may"), "{failed:#?}");
+    assert!(failed.out.contains("answers  cited      0.0000"), "{failed:#?}");
+    eval(&["--mode", "lexical", "--allow-failed", "2"]).well();
 }
 
 async fn a_model_that_came_after_the_start_is_measured_too(mode: Mode) {

@@ -15,6 +15,7 @@ use crate::support::{
 in_both_modes!(
     a_vector_store_is_a_collection,
     files_have_attributes_and_searches_filter_by_them,
+    what_is_put_there_again_under_one_key_is_answered_as_the_first_time,
     a_batch_ends_when_all_of_its_files_do,
     a_batch_that_is_cancelled_stops,
     stores_and_their_files_are_listed_page_by_page,
@@ -23,6 +24,28 @@ in_both_modes!(
 
 async fn store(client: &Client, name: &str) -> String {
     id_of(post(client, "/vector_stores", &json!({ "name": name })).await)
+}
+
+async fn what_is_put_there_again_under_one_key_is_answered_as_the_first_time(mode: Mode) {
+    let harbour = Harbour::start(mode).await;
+    let ada = &harbour.ada;
+    let store = store(ada, "Tower").await;
+    for (what, body) in [
+        ("files", json!({ "file_id": harbour.document })),
+        ("file_batches", json!({ "file_ids": [harbour.document] })),
+    ] {
+        let path = format!("/vector_stores/{store}/{what}");
+        let put = async || {
+            let put = request(ada, Method::POST, &path).header("Idempotency-Key", what).json(&body);
+            let answer = send(put).await;
+            let is_replayed = answer.headers().contains_key("idempotent-replayed");
+            (is_replayed, success(read(answer).await))
+        };
+        let ((first_replayed, first), (replayed, again)) = (put().await, put().await);
+        assert_eq!((first_replayed, replayed), (false, true), "{what}");
+        assert_eq!(first, again, "{what}");
+        assert!(first["id"].is_string(), "{first:#}");
+    }
 }
 
 async fn a_vector_store_is_a_collection(mode: Mode) {

@@ -461,10 +461,12 @@ async fn delete(
 async fn run(
     State(sources): State<SourceService>,
     PathId(id): PathId<SourceId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<NewRun>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewRun>,
 ) -> ApiResult {
-    let run = sources.run(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("sources/{id}/runs/{}", run.id)))
+    let id_of = |made: &SyncRun| Ok(made.id.to_string().into_bytes());
+    let started = sources.run(&visitor.actor(), id, body, once, id_of).await?;
+    let (CreationOutcome::Now(run) | CreationOutcome::Before(run)) = started;
+    Ok(visitor.go(&format!("sources/{id}/runs/{}", String::from_utf8_lossy(&run))))
 }
 
 /// Shows a run, and what it found.

@@ -25,7 +25,7 @@ use crate::{
     extract::{PathId, PathIds, parameter},
     response::ApiResult,
     services::{
-        creation::CreationOutcome,
+        creation::{CreationOutcome, IdempotentRequest},
         webhooks::{NewWebhook, RevealedWebhook, WebhookChange, WebhookService},
     },
 };
@@ -36,12 +36,13 @@ const DELIVERIES: u32 = 50;
 const WEBHOOKS: u32 = 200;
 
 /// The events that one can choose, and what they say.
-const EVENTS: [(WebhookEvent, &str); 5] = [
+const EVENTS: [(WebhookEvent, &str); 6] = [
     (WebhookEvent::DocumentSucceeded, "a document can be searched"),
     (WebhookEvent::DocumentFailed, "a document could not be read"),
     (WebhookEvent::DocumentDeleted, "a document was deleted"),
     (WebhookEvent::AgentFailed, "an agent could not answer"),
     (WebhookEvent::SourceFinished, "a run of a source came to its end, or asks"),
+    (WebhookEvent::EvaluationFinished, "a run of an evaluation came to its end"),
 ];
 
 #[derive(Template)]
@@ -49,7 +50,7 @@ const EVENTS: [(WebhookEvent, &str); 5] = [
 struct WebhooksPage {
     frame: Frame,
     webhooks: Vec<Webhook>,
-    events: [(WebhookEvent, &'static str); 5],
+    events: [(WebhookEvent, &'static str); 6],
     /// A new webhook's secret, which is shown once.
     secret: Option<String>,
 }
@@ -208,7 +209,10 @@ pub(super) async fn test(
     visitor: Visitor,
     PathId(id): PathId<WebhookId>,
 ) -> ApiResult {
-    webhooks.test(&visitor.actor(), id).await?;
+    let actor = visitor.actor();
+    // Each press of the button is a test of its own.
+    let once = IdempotentRequest::new(&actor, None, "", &[]);
+    webhooks.test(&actor, id, once, |_| Ok(Vec::new())).await?;
     Ok(visitor.go(&format!("webhooks/{id}?said=sent")))
 }
 

@@ -165,8 +165,18 @@ fn add_paging(operation: &mut Operation, schemas: &SchemaMap) {
     }
 }
 
-/// Operations in OpenAI's form that take an [`IDEMPOTENCY_KEY`].
-const KEYED: [&str; 2] = ["openaiCreateVectorStore", "openaiUploadFile"];
+/// Operations that take an [`IDEMPOTENCY_KEY`] although their ids do not say so.
+const KEYED: [&str; 9] = [
+    "importEvaluationCases",
+    "openaiAddVectorStoreFile",
+    "openaiCreateFileBatch",
+    "openaiCreateVectorStore",
+    "openaiUploadFile",
+    "rotateWebhookSecret",
+    "runEvaluation",
+    "runSource",
+    "testWebhook",
+];
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 fn add_idempotency(operation: &mut Operation) {

@@ -5,6 +5,7 @@ mod comparison;
 mod import;
 mod readers;
 
+use lectern_agents::run;
 use lectern_db::{
     self as db, Db, Tx,
     evaluations::{self, runs},
@@ -102,7 +103,7 @@ pub(crate) struct NewEvaluationRun {
     mode: Option<SearchMode>,
     /// Whether the set's agent is asked every question, which costs what its model costs. True when left out and the set has an agent.
     answers: Option<bool>,
-    /// Which version of the agent is asked; the present one when left out.
+    /// Which version of the agent is asked; when left out, the one that it is when the run is asked for.
     #[schema(value_type = Option<u32>, minimum = 1)]
     agent_version: Option<u32>,
     /// Whether what is found is put into a better order by the service's reranker, whatever time that takes. False when left out. The
@@ -268,13 +269,15 @@ impl EvaluationService {
     /// Has a set run.
     ///
     /// # Errors
-    /// When it has no cases, what is to be asked is not there, or too many runs wait already.
+    /// When it has no cases, what is to be asked is not there or takes values that no case has, or too many runs wait already.
     pub(crate) async fn run(
         &self,
         actor: &Actor,
         id: EvaluationId,
         new: NewEvaluationRun,
-    ) -> Result<EvaluationRun, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<EvaluationRun>,
+    ) -> Result<CreationOutcome, ApiError> {
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
         let mut tx = self.db.begin().await?;
         db::locks::lock_workspace(&mut tx, workspace).await?;
@@ -290,8 +293,7 @@ impl EvaluationService {
         }
         let now = self.clock.now();
         let run = runs::insert(&mut tx, workspace, id, actor.user, &config, evaluation.cases, now).await?;
-        tx.commit().await?;
-        Ok(run)
+        self.creations.commit(tx, once, &run, tell).await
     }
 
     async fn config(
@@ -326,12 +328,25 @@ impl EvaluationService {
             }
             return Ok(EvaluationConfig { modes, answers, agent_version, rerank });
         };
-        if let Some(number) = agent_version {
-            let agent = db::agents::find(&self.db, evaluation.owner.workspace_id, agent).await?;
-            let agent = agent.ok_or_else(|| ApiError::not_found("agent"))?;
-            self.history.at(&agent, number).await?;
+        if !answers && agent_version.is_none() {
+            return Ok(EvaluationConfig { modes, answers, agent_version, rerank });
         }
-        Ok(EvaluationConfig { modes, answers, agent_version, rerank })
+        let agent = db::agents::find(&self.db, evaluation.owner.workspace_id, agent).await?;
+        let agent = agent.ok_or_else(|| ApiError::not_found("agent"))?;
+        // By its number, so that all of the run is about one version, whatever becomes of the agent meanwhile.
+        let number = agent_version.unwrap_or(agent.version);
+        let asked = self.history.to_ask(agent.into(), number).await?;
+        if answers {
+            let needed = run::needed_values(&self.db, asked).await?;
+            if !needed.is_empty() {
+                let message = format!(
+                    "cannot be true: the agent's prompt takes values that no case has ({})",
+                    needed.join(", ")
+                );
+                return Err(ApiError::invalid_field("answers", &message));
+            }
+        }
+        Ok(EvaluationConfig { modes, answers, agent_version: Some(number), rerank })
     }
 
     /// The runs of a set before an id, newest first.
@@ -380,6 +395,7 @@ impl EvaluationService {
     ) -> Result<EvaluationRun, ApiError> {
         let found = self.find_run(actor, id, run).await?;
         let mut tx = self.db.begin_essential().await?;
+        db::locks::lock_workspace(&mut tx, found.workspace_id).await?;
         let cancelled = runs::cancel(&mut tx, found.workspace_id, run, self.clock.now()).await?;
         tx.commit().await?;
         match cancelled {

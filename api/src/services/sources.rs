@@ -321,20 +321,31 @@ impl SourceService {
     ///
     /// # Errors
     /// When a run of it is under way.
-    pub(crate) async fn run(&self, actor: &Actor, id: SourceId, new: NewRun) -> Result<SyncRun, ApiError> {
+    pub(crate) async fn run(
+        &self,
+        actor: &Actor,
+        id: SourceId,
+        new: NewRun,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<SyncRun>,
+    ) -> Result<CreationOutcome, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let mut tx = self.db.begin().await?;
         db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
         db::sync::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         let request = RunRequest { by: Some(actor.user), dry_run: new.dry_run, is_full: new.full };
         let run = runs::insert(&mut tx, owner.workspace_id, id, request, self.clock.now()).await?;
-        let run = run.ok_or_else(|| {
-            let message =
-                "A run of this source is under way, or waits for an answer. Confirm or cancel it first.";
-            ApiError::new(ApiErrorKind::Conflict, "run_under_way", message)
-        })?;
-        tx.commit().await?;
-        Ok(run)
+        let Some(run) = run else {
+            // It may be the one that the same request began a moment ago.
+            drop(tx);
+            let earlier = self.creations.stored_response(&once).await?;
+            return earlier.map(CreationOutcome::Before).ok_or_else(|| {
+                let message =
+                    "A run of this source is under way, or waits for an answer. Confirm or cancel it first.";
+                ApiError::new(ApiErrorKind::Conflict, "run_under_way", message)
+            });
+        };
+        self.creations.commit(tx, once, &run, tell).await
     }
 
     /// The runs of a source before an id, newest first.

@@ -49,7 +49,8 @@ pub(crate) struct NewWebhook {
     #[schema(min_length = 1, max_length = 2_000)]
     #[body(with = address)]
     url: String,
-    /// What is told to it: `document.succeeded`, `document.failed`, `document.deleted`, `agent.failed`, `source.finished`.
+    /// What is told to it: `document.succeeded`, `document.failed`, `document.deleted`, `agent.failed`, `source.finished`,
+    /// `evaluation.finished`.
     #[schema(value_type = Vec<String>, max_items = 10)]
     #[body(with = events)]
     events: Vec<WebhookEvent>,
@@ -86,6 +87,10 @@ fn address(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
 }
 
 fn events(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<WebhookEvent>> {
+    if fields.get(rule.name).is_none() {
+        fields.refuse(rule.name, format_args!("is required: a list of some of {}", choices()));
+        return None;
+    }
     let texts = fields.texts(rule.name, rule.max_items, "events")?;
     let mut events: Vec<WebhookEvent> = Vec::with_capacity(texts.len());
     for text in texts {
@@ -93,8 +98,7 @@ fn events(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<WebhookEv
             Some(event) if events.contains(&event) => {}
             Some(event) => events.push(event),
             None => {
-                let choices = WebhookEvent::CHOICES.map(WebhookEvent::as_str).join(", ");
-                fields.refuse(rule.name, format!("must be a list of some of {choices}"));
+                fields.refuse(rule.name, format_args!("must be a list of some of {}", choices()));
                 return Some(events);
             }
         }
@@ -103,6 +107,11 @@ fn events(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<WebhookEv
         fields.refuse(rule.name, "must name at least one event");
     }
     Some(events)
+}
+
+/// The events that one can ask for.
+fn choices() -> String {
+    WebhookEvent::CHOICES.map(WebhookEvent::as_str).join(", ")
 }
 
 /// A webhook, and its secret where that is shown, which is once.
@@ -263,11 +272,17 @@ impl WebhookService {
         self.creations.commit(tx, once, &made, tell).await
     }
 
-    /// Has a test event told to a webhook, be it active or not, and returns the delivery.
+    /// Has a test event told to a webhook, be it active or not.
     ///
     /// # Errors
     /// When as many tests as may wait for it already.
-    pub(crate) async fn test(&self, actor: &Actor, id: WebhookId) -> Result<WebhookDelivery, ApiError> {
+    pub(crate) async fn test(
+        &self,
+        actor: &Actor,
+        id: WebhookId,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<WebhookDelivery>,
+    ) -> Result<CreationOutcome, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin().await?;
         db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
@@ -280,9 +295,7 @@ impl WebhookService {
         let (data, now) = (json!({"webhookId": id}), self.clock.now());
         let event = WebhookEvent::Test;
         let delivery = db::webhooks::deliver(&mut tx, owner.workspace_id, id, event, &data, now).await?;
-        tx.commit().await?;
-        let found = self.deliveries_from(actor, id, Uuid::max(), 1).await?;
-        found.into_iter().find(|found| found.id == delivery).ok_or_else(unknown)
+        self.creations.commit(tx, once, &delivery, tell).await
     }
 
     /// The deliveries to a webhook before an id, newest first.
@@ -293,18 +306,8 @@ impl WebhookService {
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<WebhookDelivery>, ApiError> {
-        self.find(actor, id).await?;
-        self.deliveries_from(actor, id, before, limit).await
-    }
-
-    async fn deliveries_from(
-        &self,
-        actor: &Actor,
-        id: WebhookId,
-        before: Uuid,
-        limit: u32,
-    ) -> Result<Vec<WebhookDelivery>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
+        self.find(actor, id).await?;
         Ok(db::webhooks::deliveries(&self.db, owner.workspace_id, id, before.into(), limit).await?)
     }
 

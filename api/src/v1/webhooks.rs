@@ -16,13 +16,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     auth::Caller,
     extract::{PathId, PathIds, ValidJson},
-    idempotency::{CreateRequest, creation_response, json_encoder},
+    idempotency::{BareCreateRequest, CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::{
-        creation::IdempotentRequest,
-        webhooks::{NewWebhook, RevealedWebhook, WebhookChange, WebhookService},
-    },
+    services::webhooks::{NewWebhook, RevealedWebhook, WebhookChange, WebhookService},
     state::AppState,
     v1::users::NullBody,
 };
@@ -99,6 +96,9 @@ struct DeliveryView {
     /// Its id; the receiver gets it as `webhook-id`, with `msg_` before it, and knows a repetition by it.
     #[schema(value_type = String)]
     id: WebhookDeliveryId,
+    /// The workspace that it belongs to.
+    #[schema(value_type = String)]
+    workspace_id: WorkspaceId,
     /// What it tells.
     #[schema(value_type = String)]
     event: WebhookEvent,
@@ -122,6 +122,9 @@ struct DeliveryView {
     /// When the event happened.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+    /// When the event happened, or when it was taken or given up.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
     /// When it was taken, or given up.
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     ended_at: Option<Timestamp>,
@@ -130,8 +133,10 @@ struct DeliveryView {
 impl From<WebhookDelivery> for DeliveryView {
     fn from(delivery: WebhookDelivery) -> Self {
         let is_pending = delivery.state == DeliveryState::Pending;
+        let updated_at = delivery.updated_at();
         Self {
             id: delivery.id,
+            workspace_id: delivery.workspace_id,
             event: delivery.event,
             state: delivery.state,
             attempts: delivery.attempts,
@@ -140,6 +145,7 @@ impl From<WebhookDelivery> for DeliveryView {
             error: delivery.last_error,
             body: serde_json::from_str(&delivery.body).unwrap_or_default(),
             created_at: delivery.created_at,
+            updated_at,
             ended_at: delivery.ended_at,
         }
     }
@@ -168,6 +174,7 @@ fn revealed_example() -> Value {
 fn delivery_example() -> Value {
     json!({
         "id": "019a8f71-3c4d-7e5f-8a6b-7c8d9e0f1a23",
+        "workspaceId": "019a8f3e-0a1b-7c2d-8e3f-4a5b6c7d8e9f",
         "event": "document.succeeded",
         "state": "delivered",
         "attempts": 1,
@@ -180,6 +187,7 @@ fn delivery_example() -> Value {
             "data": {"documentId": "019a8f4a-3c55-7d90-b1f2-6e8a0c9d4b37", "name": "Handbook"},
         },
         "createdAt": "2026-01-31T08:20:00.000000+00:00",
+        "updatedAt": "2026-01-31T08:20:01.000000+00:00",
         "endedAt": "2026-01-31T08:20:01.000000+00:00",
     })
 }
@@ -346,11 +354,10 @@ async fn rotate(
     State(webhooks): State<WebhookService>,
     caller: Caller,
     PathId(id): PathId<WebhookId>,
+    BareCreateRequest(once): BareCreateRequest,
 ) -> ApiResult {
-    let actor = caller.actor();
-    let once = IdempotentRequest::new(&actor, None, "", &[]);
     let show = json_encoder(|made: &RevealedWebhook| Ok(WebhookView::from(made.clone())));
-    webhooks.rotate(&actor, id, once, show).await.map(creation_response)
+    webhooks.rotate(&caller.actor(), id, once, show).await.map(creation_response)
 }
 
 /// Try a webhook
@@ -377,8 +384,10 @@ async fn test(
     State(webhooks): State<WebhookService>,
     caller: Caller,
     PathId(id): PathId<WebhookId>,
+    BareCreateRequest(once): BareCreateRequest,
 ) -> ApiResult {
-    Ok(data(DeliveryView::from(webhooks.test(&caller.actor(), id).await?)))
+    let show = json_encoder(|made: &WebhookDelivery| Ok(DeliveryView::from(made.clone())));
+    webhooks.test(&caller.actor(), id, once, show).await.map(creation_response)
 }
 
 /// List the deliveries to a webhook

@@ -143,7 +143,7 @@ pub async fn emit(
     Ok(())
 }
 
-/// Has an event told to one webhook.
+/// Has an event told to one webhook, and returns the delivery.
 pub async fn deliver(
     tx: &mut Tx,
     workspace: WorkspaceId,
@@ -151,24 +151,22 @@ pub async fn deliver(
     event: WebhookEvent,
     data: &Value,
     now: Timestamp,
-) -> Result<WebhookDeliveryId> {
-    let id = WebhookDeliveryId::generate();
+) -> Result<WebhookDelivery> {
     let body = json!({"type": event, "timestamp": now, "data": data}).to_string();
-    execute!(
-        tx,
-        sqlx::query(
-            "INSERT INTO webhook_deliveries (id, workspace_id, webhook_id, event, body, state, attempts, next_at, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $7)"
-        )
-        .bind(id)
-        .bind(workspace)
-        .bind(webhook)
-        .bind(event)
-        .bind(body)
-        .bind(DeliveryState::Pending)
-        .bind(now)
-    )?;
-    Ok(id)
+    Ok(on!(tx, |c| {
+        sqlx::query_as(
+        "INSERT INTO webhook_deliveries (id, workspace_id, webhook_id, event, body, state, attempts, next_at, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $7) RETURNING *"
+    )
+    .bind(WebhookDeliveryId::generate())
+    .bind(workspace)
+    .bind(webhook)
+    .bind(event)
+    .bind(body.as_str())
+    .bind(DeliveryState::Pending)
+    .bind(now)
+    .fetch_one(c)
+    })?)
 }
 
 /// How many tests wait for a webhook. It must be [locked](lock).

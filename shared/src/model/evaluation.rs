@@ -121,6 +121,8 @@ impl ExpectedOutcome {
 pub struct EvaluationCase {
     /// Its id.
     pub id: EvaluationCaseId,
+    /// The workspace that it is of.
+    pub workspace_id: WorkspaceId,
     /// The set that it is of.
     pub evaluation_id: EvaluationId,
     /// The question.
@@ -143,7 +145,7 @@ pub struct EvaluationConfig {
     pub modes: Vec<SearchMode>,
     /// Whether the agent is asked.
     pub answers: bool,
-    /// Which version of it; the present one when none is named.
+    /// Which version of it. Runs of before this was noted do not say it, and ask the present one.
     pub agent_version: Option<i64>,
     /// Whether what is found is put into a better order. Runs of before there was a reranker do not say it.
     #[serde(default)]
@@ -185,6 +187,13 @@ pub struct EvaluationRun {
     pub finished_at: Option<Timestamp>,
 }
 
+impl EvaluationRun {
+    /// When it last came further: was asked for, taken up, or ended.
+    pub fn updated_at(&self) -> Timestamp {
+        self.finished_at.or(self.started_at).unwrap_or(self.created_at)
+    }
+}
+
 /// A mean over the cases of a run, and between what it lies with a probability of 95 %, by bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeanEstimate {
@@ -214,6 +223,15 @@ pub struct EvaluationMetrics {
     pub lost: usize,
     /// Cases of which something failed.
     pub failed: usize,
+}
+
+impl EvaluationMetrics {
+    /// The means alone, by the names of the metrics: those of the first way of searching, and those of answers.
+    pub fn headline(&self, config: &EvaluationConfig) -> BTreeMap<&str, f64> {
+        let first = config.modes.first().and_then(|mode| self.retrieval.get(mode.as_str()));
+        let estimates = first.into_iter().flatten().chain(&self.answers);
+        estimates.map(|(name, estimate)| (name.as_str(), estimate.value)).collect()
+    }
 }
 
 /// What the answers of a run took.
@@ -310,7 +328,7 @@ pub struct CaseAnswer {
     /// Whether it cites something that answers; none when nothing is to be cited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cites_gold: Option<bool>,
-    /// Whether the judge says that it is right; none when there is no judge, or no verdict.
+    /// Whether the judge says that it is right, which no answer is that failed; none when there is no judge, or no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_right: Option<bool>,
     /// Milliseconds that it took.

@@ -319,6 +319,13 @@ pub struct SyncRun {
     pub finished_at: Option<Timestamp>,
 }
 
+impl SyncRun {
+    /// When it last came further: was asked for, taken up, or ended.
+    pub fn updated_at(&self) -> Timestamp {
+        self.finished_at.or(self.started_at).unwrap_or(self.created_at)
+    }
+}
+
 /// What was found in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
 pub struct SyncCounts {

@@ -24,6 +24,8 @@ text_enum! {
         AgentFailed => "agent.failed",
         /// A run of a source came to its end, or asks whether so much is to be deleted.
         SourceFinished => "source.finished",
+        /// A run of an evaluation came to its end, well or not, or was stopped.
+        EvaluationFinished => "evaluation.finished",
         /// Somebody tries whether a webhook works.
         Test => "webhook.test",
     }
@@ -31,12 +33,13 @@ text_enum! {
 
 impl WebhookEvent {
     /// Those that one can ask for: a test is told whenever somebody makes one.
-    pub const CHOICES: [Self; 5] = [
+    pub const CHOICES: [Self; 6] = [
         Self::DocumentSucceeded,
         Self::DocumentFailed,
         Self::DocumentDeleted,
         Self::AgentFailed,
         Self::SourceFinished,
+        Self::EvaluationFinished,
     ];
 }
 
@@ -119,4 +122,11 @@ pub struct WebhookDelivery {
     pub created_at: Timestamp,
     /// When it was taken, or given up.
     pub ended_at: Option<Timestamp>,
+}
+
+impl WebhookDelivery {
+    /// When it last came further: was to be told, or had ended.
+    pub fn updated_at(&self) -> Timestamp {
+        self.ended_at.unwrap_or(self.created_at)
+    }
 }

@@ -59,7 +59,7 @@ pub(super) struct TraceCaseForm {
 pub(super) async fn add(
     State(evaluations): State<EvaluationService>,
     PathId(id): PathId<EvaluationId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<CaseForm>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<CaseForm>,
 ) -> ApiResult {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     let expect = match given(&body.document) {
@@ -70,7 +70,8 @@ pub(super) async fn add(
         Some(document) => json!([{"document": document.trim(), "quote": given(&body.quote)}]),
     };
     let line = json!({"question": body.question, "expect": expect, "note": given(&body.note)}).to_string();
-    evaluations.import(&visitor.actor(), id, ImportFormat::JsonLines, line.into_bytes()).await?;
+    let (actor, format) = (visitor.actor(), ImportFormat::JsonLines);
+    evaluations.import(&actor, id, format, line.into_bytes(), once, |_| Ok(Vec::new())).await?;
     Ok(visitor.go(&format!("evaluations/{id}?said=added")))
 }
 
@@ -90,7 +91,8 @@ pub(super) async fn import(
     let imported = async {
         let PathId(id) = PathId::<EvaluationId>::from_request_parts(&mut parts, &state).await?;
         let uri = parts.uri.clone();
-        let read = import_file(&evaluations, &visitor.actor(), id, Request::from_parts(parts, body)).await;
+        let (actor, request) = (visitor.actor(), Request::from_parts(parts, body));
+        let read = import_file(&evaluations, &actor, id, request, |_| Ok(Vec::new())).await;
         // Else there is nothing to show the page of, or the service has failed.
         let is_of_file =
             |error: &ApiError| error.kind != ApiErrorKind::NotFound && !status_of(error).is_server_error();

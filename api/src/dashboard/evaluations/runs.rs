@@ -29,7 +29,10 @@ use crate::{
     error::ApiError,
     extract::{PathId, PathIds, parameter},
     response::ApiResult,
-    services::evaluations::{EvaluationService, NewEvaluationRun},
+    services::{
+        creation::CreationOutcome,
+        evaluations::{EvaluationService, NewEvaluationRun},
+    },
 };
 
 /// Results of a page.
@@ -322,10 +325,12 @@ impl From<Comparison> for ComparedRow {
 pub(super) async fn start(
     State(evaluations): State<EvaluationService>,
     PathId(id): PathId<EvaluationId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<NewEvaluationRun>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewEvaluationRun>,
 ) -> ApiResult {
-    let run = evaluations.run(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("evaluations/{id}/runs/{}", run.id)))
+    let id_of = |made: &EvaluationRun| Ok(made.id.to_string().into_bytes());
+    let started = evaluations.run(&visitor.actor(), id, body, once, id_of).await?;
+    let (CreationOutcome::Now(run) | CreationOutcome::Before(run)) = started;
+    Ok(visitor.go(&format!("evaluations/{id}/runs/{}", String::from_utf8_lossy(&run))))
 }
 
 /// Shows a run.

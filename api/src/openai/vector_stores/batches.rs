@@ -7,17 +7,21 @@ use lectern_shared::ids::{CollectionId, FileBatchId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    super::files::paging::{ObjectPage, StoreCursor},
+    super::files::{
+        object_encoder,
+        paging::{ObjectPage, StoreCursor},
+    },
     bodies::NewFileBatch,
     files::QueriedStatus,
-    polled,
+    polled, polled_creation,
     view::{FILE_ID, FileBatchObject, StoreFileObject, batch_example, file_example},
 };
 use crate::{
     auth::Caller,
-    extract::{PathId, PathIds, ValidJson},
+    extract::{PathId, PathIds},
+    idempotency::CreateRequest,
     response::ApiResult,
-    services::collections::CollectionService,
+    services::collections::{CollectionService, FileBatch},
     state::AppState,
 };
 
@@ -50,11 +54,10 @@ async fn create(
     State(collections): State<CollectionService>,
     caller: Caller,
     PathId(id): PathId<CollectionId>,
-    ValidJson(new): ValidJson<NewFileBatch>,
+    CreateRequest { body, once }: CreateRequest<NewFileBatch>,
 ) -> ApiResult {
-    let batch = FileBatchObject::from(collections.add_batch(&caller.actor(), id, new.into()).await?);
-    let is_in_progress = batch.is_in_progress();
-    Ok(polled(batch, is_in_progress))
+    let show = object_encoder(|made: &FileBatch| FileBatchObject::from(*made));
+    collections.add_batch(&caller.actor(), id, body.into(), once, show).await.map(polled_creation)
 }
 
 /// Get a batch of files

@@ -10,22 +10,26 @@ use lectern_db::collections::files::FileSelection;
 use lectern_derive::handler;
 use lectern_shared::{
     ids::{CollectionId, DocumentId},
-    model::job::JobState,
+    model::{collection::CollectionFile, job::JobState},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    super::files::paging::{ObjectPage, StoreCursor},
+    super::files::{
+        object_encoder,
+        paging::{ObjectPage, StoreCursor},
+    },
     bodies::{NewStoreFile, StoreFileChange},
-    polled,
+    polled, polled_creation,
     view::{DeletedObject, FILE_ID, StoreFileObject, file_example, states},
 };
 use crate::{
     auth::Caller,
     error::ApiError,
     extract::{PathId, PathIds, ValidJson, parameter},
+    idempotency::CreateRequest,
     response::ApiResult,
     services::collections::CollectionService,
     state::AppState,
@@ -76,12 +80,10 @@ async fn add(
     State(collections): State<CollectionService>,
     caller: Caller,
     PathId(id): PathId<CollectionId>,
-    ValidJson(new): ValidJson<NewStoreFile>,
+    CreateRequest { body, once }: CreateRequest<NewStoreFile>,
 ) -> ApiResult {
-    let added = collections.add_file(&caller.actor(), id, new.into()).await?;
-    let file = StoreFileObject::new(id, added);
-    let is_in_progress = file.is_in_progress();
-    Ok(polled(file, is_in_progress))
+    let show = object_encoder(move |added: &CollectionFile| StoreFileObject::new(id, added.clone()));
+    collections.add_file(&caller.actor(), id, body.into(), once, show).await.map(polled_creation)
 }
 
 /// List the files of a vector store

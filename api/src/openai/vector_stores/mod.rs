@@ -16,11 +16,12 @@ use axum::{
 use lectern_derive::handler;
 use lectern_shared::ids::CollectionId;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{
     bodies::{NewVectorStore, VectorStoreChange},
-    view::{DeletedObject, STORE_ID, VectorStoreObject, store_example},
+    view::{DeletedObject, IN_PROGRESS, STORE_ID, VectorStoreObject, store_example},
 };
 use super::files::{
     object_encoder,
@@ -31,7 +32,10 @@ use crate::{
     extract::{PathId, ValidJson},
     idempotency::{CreateRequest, creation_response},
     response::ApiResult,
-    services::collections::{CollectionService, CollectionWithFiles},
+    services::{
+        collections::{CollectionService, CollectionWithFiles},
+        creation::CreationOutcome,
+    },
     state::AppState,
 };
 
@@ -49,7 +53,18 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 
 /// An answer to somebody who waits for the end of something.
 fn polled(object: impl Serialize, is_in_progress: bool) -> Response {
-    let mut response = Json(object).into_response();
+    poll_after(Json(object).into_response(), is_in_progress)
+}
+
+/// The answer to somebody who made something, and may wait for its end.
+fn polled_creation(created: CreationOutcome) -> Response {
+    let (CreationOutcome::Now(told) | CreationOutcome::Before(told)) = &created;
+    let is_in_progress =
+        serde_json::from_slice::<Value>(told).is_ok_and(|object| object["status"] == IN_PROGRESS);
+    poll_after(creation_response(created), is_in_progress)
+}
+
+fn poll_after(mut response: Response, is_in_progress: bool) -> Response {
     if is_in_progress {
         response.headers_mut().insert(POLL_AFTER, HeaderValue::from_static("500"));
     }

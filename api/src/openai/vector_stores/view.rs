@@ -103,7 +103,7 @@ impl ListedObject for VectorStoreObject {
 }
 
 /// The status of what goes on. Clients wait as long as they see it.
-const IN_PROGRESS: &str = "in_progress";
+pub(super) const IN_PROGRESS: &str = "in_progress";
 
 /// A file of a vector store.
 #[derive(Debug, Serialize, ToSchema)]

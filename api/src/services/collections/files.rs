@@ -162,10 +162,16 @@ impl CollectionService {
         actor: &Actor,
         id: CollectionId,
         file: FileAddition,
-    ) -> Result<CollectionFile, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<CollectionFile>,
+    ) -> Result<CreationOutcome, ApiError> {
+        let workspace = actor.may(Permission::EditDocuments)?.workspace_id;
         let document = file.document.map_err(|_| unknown_document())?;
-        self.add_files(actor, id, vec![file], None).await?;
-        self.file(actor, id, document).await
+        let (mut tx, is_queued) = self.add_files(workspace, id, vec![file], None).await?;
+        let added = files::find_in(&mut tx, workspace, id, document).await?.ok_or_else(unknown_file)?;
+        let created = self.creations.commit(tx, once, &added, tell).await?;
+        self.wake_workers(is_queued);
+        Ok(created)
     }
 
     /// Puts files into a collection, all of them or none.
@@ -177,26 +183,31 @@ impl CollectionService {
         actor: &Actor,
         id: CollectionId,
         added: Vec<FileAddition>,
-    ) -> Result<FileBatch, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<FileBatch>,
+    ) -> Result<CreationOutcome, ApiError> {
+        let workspace = actor.may(Permission::EditDocuments)?.workspace_id;
         let batch = FileBatchId::generate();
-        self.add_files(actor, id, added, Some(batch)).await?;
-        self.batch(actor, id, batch).await
+        let (mut tx, is_queued) = self.add_files(workspace, id, added, Some(batch)).await?;
+        let counts = files::batch_counts_in(&mut tx, workspace, id, batch).await?;
+        let made = FileBatch { id: batch, collection: id, counts };
+        let created = self.creations.commit(tx, once, &made, tell).await?;
+        self.wake_workers(is_queued);
+        Ok(created)
     }
 
+    /// Puts files into a collection, in a transaction that is to be committed. Tells whether any of them is to be ingested again.
     async fn add_files(
         &self,
-        actor: &Actor,
+        workspace: WorkspaceId,
         id: CollectionId,
         added: Vec<FileAddition>,
         batch: Option<FileBatchId>,
-    ) -> Result<(), ApiError> {
-        let workspace = actor.may(Permission::EditDocuments)?.workspace_id;
+    ) -> Result<(Tx, bool), ApiError> {
         let mut tx = self.db.begin().await?;
         db::collections::lock(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         let is_queued = self.put_files(&mut tx, workspace, id, added, batch).await?;
-        tx.commit().await?;
-        self.wake_workers(is_queued);
-        Ok(())
+        Ok((tx, is_queued))
     }
 
     /// Puts files into a collection of a workspace that is locked. Tells whether any of them is to be ingested again.

@@ -237,6 +237,7 @@ impl EvaluationService {
         cases::insert(&mut tx, workspace, id, Some(actor.user), &new, now).await?;
         let made = new.into_iter().map(|case| EvaluationCase {
             id: case.id,
+            workspace_id: workspace,
             evaluation_id: id,
             question: case.question,
             expect: Json(case.expect),

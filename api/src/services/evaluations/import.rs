@@ -24,7 +24,10 @@ use self::files::{FileExpectation, FileGold, FileProblems, problem, read};
 use super::{EvaluationService, unknown};
 use crate::{
     error::{ApiError, ApiErrorKind},
-    services::actor::{Actor, Permission},
+    services::{
+        actor::{Actor, Permission},
+        creation::{CreationOutcome, IdempotentRequest, ResponseEncoder},
+    },
 };
 
 /// Characters of a name that is told.
@@ -57,8 +60,13 @@ impl EvaluationService {
         id: EvaluationId,
         format: ImportFormat,
         bytes: Vec<u8>,
-    ) -> Result<ImportOutcome, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<ImportOutcome>,
+    ) -> Result<CreationOutcome, ApiError> {
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        if let Some(told) = self.creations.stored_response(&once).await? {
+            return Ok(CreationOutcome::Before(told));
+        }
         let evaluation = self.find(actor, id).await?;
         let read = tokio::task::spawn_blocking(move || read(format, &bytes));
         let read = read.await.map_err(|_| ApiError::internal())??;
@@ -115,10 +123,9 @@ impl EvaluationService {
                            or as its name.";
             return Err(ApiError::new(ApiErrorKind::Conflict, "no_documents", message));
         }
-        let added = new.len();
+        let outcome = ImportOutcome { added: new.len(), skipped };
         let (tx, _) = self.insert_cases(actor, id, new).await?;
-        tx.commit().await?;
-        Ok(ImportOutcome { added, skipped })
+        self.creations.commit(tx, once, &outcome, tell).await
     }
 
     /// The documents, of those of `scope` if there is one, that these words name: as an id, as `_id` in the metadata, or as a name that no other one has.

@@ -13,9 +13,10 @@ use lectern_derive::handler;
 use lectern_shared::{
     ids::{EvaluationCaseId, EvaluationId, TraceId, WorkspaceId},
     model::evaluation::EvaluationCase,
+    secrets::{hex, sha256},
 };
 use serde::Serialize;
-use tokio::time::timeout;
+use tokio::{task::spawn_blocking, time::timeout};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
@@ -25,12 +26,13 @@ use crate::{
     auth::Caller,
     error::{ApiError, ApiErrorKind},
     extract::{PathId, PathIds, ValidJson},
-    idempotency::{CreateRequest, creation_response, json_encoder},
+    idempotency::{CreateRequest, IdempotencyKey, creation_response, json_encoder},
     multipart::{MultipartForm, PartBudget},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
     services::{
         actor::Actor,
+        creation::{CreationOutcome, ResponseEncoder},
         evaluations::{
             CaseChange, EvaluationService, ImportFormat, ImportOutcome, NewCase, NewCases, TraceCase,
         },
@@ -259,7 +261,7 @@ struct ImportedView {
 /// Import cases
 ///
 /// Adds the cases of a file: all of them, or none when something is wrong. Documents are named by their id, by what their metadata has as
-/// `_id`, or by their name.
+/// `_id`, or by their name. With an `Idempotency-Key`, the same request is one with the same file and name.
 #[utoipa::path(
     post,
     path = "/evaluations/{id}/import",
@@ -289,21 +291,28 @@ async fn import(
     PathId(id): PathId<EvaluationId>,
     request: Request,
 ) -> ApiResult {
-    let outcome = import_file(&evaluations, &caller.actor(), id, request).await?;
-    Ok(data(ImportedView { added: outcome.added, skipped: outcome.skipped }))
+    let show =
+        json_encoder(|made: &ImportOutcome| Ok(ImportedView { added: made.added, skipped: made.skipped }));
+    import_file(&evaluations, &caller.actor(), id, request, show).await.map(creation_response)
 }
 
-/// Adds the cases of the file of a form.
+/// Adds the cases of the file of a form. With an `Idempotency-Key`, the same request is one with the same file and name.
 pub(crate) async fn import_file(
     evaluations: &EvaluationService,
     actor: &Actor,
     id: EvaluationId,
     request: Request,
-) -> ApiResult<ImportOutcome> {
+    tell: impl ResponseEncoder<ImportOutcome>,
+) -> ApiResult<CreationOutcome> {
+    let key = IdempotencyKey::of(request.headers())?;
+    let path = request.uri().path().to_owned();
     let workspace = evaluations.find(actor, id).await?.owner.workspace_id;
     let _turn = IMPORTS.acquire(workspace).await.map_err(of_turn)?;
     let (name, bytes) = read_within(request, FILE_WITHIN).await?;
-    evaluations.import(actor, id, ImportFormat::of(&name, &bytes), bytes).await
+    let hashed = spawn_blocking(move || (hex(&sha256(&bytes)), bytes));
+    let (hash, bytes) = hashed.await.map_err(|_| ApiError::internal())?;
+    let once = key.once(actor, &path, format!("{hash} {name}").as_bytes());
+    evaluations.import(actor, id, ImportFormat::of(&name, &bytes), bytes, once, tell).await
 }
 
 fn of_turn(error: PermitError) -> ApiError {

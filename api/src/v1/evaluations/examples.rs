@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+const WORKSPACE: &str = "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55";
 const EVALUATION: &str = "019a8f60-11c2-7d30-8a4e-6b5c7d8e9f01";
 const RUN: &str = "019a8f61-22d3-7e41-9b5f-7c6d8e9f0a12";
 const CASE: &str = "019a8f60-33e4-7f52-8c60-8d7e9f0a1b23";
@@ -11,7 +12,7 @@ const DOCUMENT: &str = "019a8f42-51d0-7e8c-a4f6-0b1c2d3e4f50";
 pub(super) fn example() -> Value {
     json!({
         "id": EVALUATION,
-        "workspaceId": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
+        "workspaceId": WORKSPACE,
         "name": "Warranty questions",
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "collectionIds": [],
@@ -26,6 +27,7 @@ pub(super) fn example() -> Value {
 pub(super) fn case_example() -> Value {
     json!({
         "id": CASE,
+        "workspaceId": WORKSPACE,
         "evaluationId": EVALUATION,
         "question": "How long does the warranty last?",
         "expect": [{"documentId": DOCUMENT, "quote": "The warranty lasts two years"}],
@@ -41,6 +43,7 @@ pub(super) fn run_example() -> Value {
         |value: f64| json!({"value": value, "low": value - 0.05, "high": value + 0.05, "cases": 120});
     json!({
         "id": RUN,
+        "workspaceId": WORKSPACE,
         "evaluationId": EVALUATION,
         "state": "succeeded",
         "requestedBy": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
@@ -57,6 +60,7 @@ pub(super) fn run_example() -> Value {
         },
         "error": null,
         "createdAt": "2026-01-31T08:10:00.000000+00:00",
+        "updatedAt": "2026-01-31T08:10:02.000000+00:00",
         "startedAt": "2026-01-31T08:10:00.500000+00:00",
         "finishedAt": "2026-01-31T08:10:02.000000+00:00",
     })

@@ -3,7 +3,10 @@
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use lectern_derive::handler;
-use lectern_shared::ids::{EvaluationId, EvaluationRunId};
+use lectern_shared::{
+    ids::{EvaluationId, EvaluationRunId},
+    model::evaluation::EvaluationRun,
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
@@ -14,7 +17,8 @@ use super::{
 use crate::{
     auth::Caller,
     error::ApiError,
-    extract::{OptionalJson, PathId, PathIds},
+    extract::{PathId, PathIds},
+    idempotency::{CreateRequest, OptionalCreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
     services::evaluations::{EvaluationService, NewEvaluationRun},
@@ -59,9 +63,10 @@ async fn create(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
     PathId(id): PathId<EvaluationId>,
-    OptionalJson(body): OptionalJson<NewEvaluationRun>,
+    OptionalCreateRequest(CreateRequest { body, once }): OptionalCreateRequest<NewEvaluationRun>,
 ) -> ApiResult {
-    Ok(data(RunView::from(evaluations.run(&caller.actor(), id, body).await?)))
+    let show = json_encoder(|made: &EvaluationRun| Ok(RunView::from(made.clone())));
+    evaluations.run(&caller.actor(), id, body, once, show).await.map(creation_response)
 }
 
 /// List the runs of an evaluation
@@ -100,7 +105,7 @@ async fn index(
 /// Get a run of an evaluation
 ///
 /// Shows one run: how far it is, what came of it over all cases, each number with the interval in which it lies with a probability of 95 %,
-/// and what came of the newest cases.
+/// and what came of the newest cases: at most 200, and `nextCursor` says where `…/results` goes on when there are more.
 #[utoipa::path(
     get,
     path = "/evaluations/{id}/runs/{run}",
@@ -125,9 +130,13 @@ async fn find(
 ) -> ApiResult {
     let actor = caller.actor();
     let found = evaluations.find_run(&actor, id, run).await?;
-    let results = evaluations.results(&actor, id, run, Uuid::max(), TOLD).await?;
+    // One more than is told says whether there are more.
+    let mut results = evaluations.results(&actor, id, run, Uuid::max(), TOLD + 1).await?;
+    let has_more = results.len() > TOLD as usize;
+    results.truncate(TOLD as usize);
+    let next_cursor = results.last().map(|last| last.case_id).filter(|_| has_more);
     let results = results.into_iter().map(ResultView::from).collect();
-    Ok(data(RunWithResultsView { run: found.into(), results }))
+    Ok(data(RunWithResultsView { run: found.into(), results, next_cursor }))
 }
 
 /// List what came of the cases in a run

@@ -77,6 +77,9 @@ pub(super) struct CaseView {
     /// Its id.
     #[schema(value_type = String)]
     id: EvaluationCaseId,
+    /// The workspace that it belongs to.
+    #[schema(value_type = String)]
+    workspace_id: WorkspaceId,
     /// The evaluation that it belongs to.
     #[schema(value_type = String)]
     evaluation_id: EvaluationId,
@@ -100,6 +103,7 @@ impl From<EvaluationCase> for CaseView {
     fn from(case: EvaluationCase) -> Self {
         Self {
             id: case.id,
+            workspace_id: case.workspace_id,
             evaluation_id: case.evaluation_id,
             question: case.question,
             expect: case.expect.0,
@@ -118,6 +122,9 @@ pub(super) struct RunView {
     /// Its id.
     #[schema(value_type = String)]
     id: EvaluationRunId,
+    /// The workspace that it belongs to.
+    #[schema(value_type = String)]
+    workspace_id: WorkspaceId,
     /// The evaluation.
     #[schema(value_type = String)]
     evaluation_id: EvaluationId,
@@ -132,7 +139,7 @@ pub(super) struct RunView {
     modes: Vec<SearchMode>,
     /// Whether the agent is asked.
     answers: bool,
-    /// Which version of the agent; null for the one that it was at the time.
+    /// Which version of the agent; null when it is not asked, and in runs of before this was noted.
     #[schema(required = true)]
     agent_version: Option<i64>,
     /// Whether what is found is put into a better order by the service's reranker.
@@ -150,6 +157,9 @@ pub(super) struct RunView {
     /// When it was asked for.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+    /// When it was asked for, taken up or ended, whichever was last.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
     /// When it was taken up.
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     started_at: Option<Timestamp>,
@@ -160,9 +170,11 @@ pub(super) struct RunView {
 
 impl From<EvaluationRun> for RunView {
     fn from(run: EvaluationRun) -> Self {
+        let updated_at = run.updated_at();
         let config = run.config.0;
         Self {
             id: run.id,
+            workspace_id: run.workspace_id,
             evaluation_id: run.evaluation_id,
             state: run.state,
             requested_by: run.requested_by,
@@ -175,6 +187,7 @@ impl From<EvaluationRun> for RunView {
             metrics: run.metrics.map(|metrics| metrics.0),
             error: run.error,
             created_at: run.created_at,
+            updated_at,
             started_at: run.started_at,
             finished_at: run.finished_at,
         }
@@ -184,11 +197,16 @@ impl From<EvaluationRun> for RunView {
 /// A run, and what came of its newest cases.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EvaluationRunWithResults)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct RunWithResultsView {
     #[serde(flatten)]
     pub(super) run: RunView,
     /// What came of each case, the newest case first; at most 200, and all of them in `…/results`.
     pub(super) results: Vec<ResultView>,
+    /// What `cursor` of `…/results` takes for the cases after these. Absent when there are no more.
+    #[schema(value_type = String, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next_cursor: Option<EvaluationCaseId>,
 }
 
 /// What came of a case in a run.
@@ -278,7 +296,7 @@ struct AnswerView {
     /// Whether it cites a document that answers; null when none does.
     #[schema(required = true)]
     cites_gold: Option<bool>,
-    /// Whether the judge says that it is right; null without a judge.
+    /// Whether the judge says that it is right, which no answer is that failed; null without a judge.
     #[schema(required = true)]
     is_right: Option<bool>,
     /// What it is worth, by the name of the metric.

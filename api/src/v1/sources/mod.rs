@@ -13,8 +13,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use self::view::{RunItemView, RunView, SourceView, example, item_example, run_example};
 use crate::{
     auth::Caller,
-    extract::{OptionalJson, PathId, PathIds, ValidJson},
-    idempotency::{CreateRequest, creation_response, json_encoder},
+    extract::{PathId, PathIds, ValidJson},
+    idempotency::{CreateRequest, OptionalCreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
     services::sources::{NewRun, NewSource, SourceChange, SourceDetails, SourceService},
@@ -205,9 +205,10 @@ async fn run(
     State(sources): State<SourceService>,
     caller: Caller,
     PathId(id): PathId<SourceId>,
-    OptionalJson(body): OptionalJson<NewRun>,
+    OptionalCreateRequest(CreateRequest { body, once }): OptionalCreateRequest<NewRun>,
 ) -> ApiResult {
-    Ok(data(RunView::from(sources.run(&caller.actor(), id, body).await?)))
+    let show = json_encoder(|made: &SyncRun| Ok(RunView::from(made.clone())));
+    sources.run(&caller.actor(), id, body, once, show).await.map(creation_response)
 }
 
 /// List the runs of a source

@@ -89,6 +89,9 @@ pub(super) struct RunView {
     /// Its id.
     #[schema(value_type = String)]
     id: SourceRunId,
+    /// The workspace that it belongs to.
+    #[schema(value_type = String)]
+    workspace_id: WorkspaceId,
     /// The source.
     #[schema(value_type = String)]
     source_id: SourceId,
@@ -123,6 +126,9 @@ pub(super) struct RunView {
     /// When it was asked for.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+    /// When it was asked for, taken up or ended, whichever was last.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
     /// When it began.
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     started_at: Option<Timestamp>,
@@ -133,8 +139,10 @@ pub(super) struct RunView {
 
 impl From<SyncRun> for RunView {
     fn from(run: SyncRun) -> Self {
+        let updated_at = run.updated_at();
         Self {
             id: run.id,
+            workspace_id: run.workspace_id,
             source_id: run.source_id,
             state: run.state,
             dry_run: run.dry_run,
@@ -149,6 +157,7 @@ impl From<SyncRun> for RunView {
             requested_by: run.requested_by,
             confirmed_by: run.confirmed_by,
             created_at: run.created_at,
+            updated_at,
             started_at: run.started_at,
             finished_at: run.finished_at,
         }
@@ -209,6 +218,7 @@ pub(super) fn example() -> Value {
 pub(super) fn run_example() -> Value {
     json!({
         "id": "019a8f81-3c4d-7e5f-8a6b-7c8d9e0f1a23",
+        "workspaceId": "019a8f3e-0a1b-7c2d-8e3f-4a5b6c7d8e9f",
         "sourceId": "019a8f80-2b3c-7d4e-8f5a-6b7c8d9e0f12",
         "state": "succeeded",
         "dryRun": false,
@@ -223,6 +233,7 @@ pub(super) fn run_example() -> Value {
         "requestedBy": null,
         "confirmedBy": null,
         "createdAt": "2026-01-31T08:20:00.000000+00:00",
+        "updatedAt": "2026-01-31T08:24:13.000000+00:00",
         "startedAt": "2026-01-31T08:20:01.000000+00:00",
         "finishedAt": "2026-01-31T08:24:13.000000+00:00",
     })

@@ -71,6 +71,9 @@ pub async fn list(
         .fetch_all(c))?)
 }
 
+/// The statement of [`find`].
+const FIND: &str = select_files!("d.workspace_id = $1 AND cd.collection_id = $2 AND d.id = $3");
+
 /// One of the files of one of a workspace's collections.
 pub async fn find(
     db: &Db,
@@ -78,13 +81,17 @@ pub async fn find(
     collection: CollectionId,
     document: DocumentId,
 ) -> Result<Option<CollectionFile>> {
-    Ok(on!(db, |c| sqlx::query_as(select_files!(
-        "d.workspace_id = $1 AND cd.collection_id = $2 AND d.id = $3"
-    ))
-    .bind(workspace)
-    .bind(collection)
-    .bind(document)
-    .fetch_optional(c))?)
+    Ok(on!(db, |c| sqlx::query_as(FIND).bind(workspace).bind(collection).bind(document).fetch_optional(c))?)
+}
+
+/// [`find`] within a transaction.
+pub async fn find_in(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    collection: CollectionId,
+    document: DocumentId,
+) -> Result<Option<CollectionFile>> {
+    Ok(on!(tx, |c| sqlx::query_as(FIND).bind(workspace).bind(collection).bind(document).fetch_optional(c))?)
 }
 
 /// Whether a document is one of the files of one of a workspace's collections, within a transaction.
@@ -165,6 +172,13 @@ pub async fn counts_in(
     Ok(counts)
 }
 
+/// The statement of [`batch_counts`].
+const COUNT_BATCH: &str = "SELECT j.state, COUNT(*) FROM collection_documents cd
+     JOIN documents d ON d.id = cd.document_id
+     JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'
+     WHERE d.deleted_at IS NULL AND cd.workspace_id = $1 AND cd.collection_id = $2 AND cd.batch_id = $3
+     GROUP BY j.state";
+
 /// Where the files stand that a batch was the last to put into one of a workspace's collections; none when there are none.
 pub async fn batch_counts(
     db: &Db,
@@ -172,24 +186,30 @@ pub async fn batch_counts(
     collection: CollectionId,
     batch: FileBatchId,
 ) -> Result<Option<CollectionFileCounts>> {
-    let rows: Vec<(JobState, i64)> = on!(db, |c| {
-        sqlx::query_as(
-            "SELECT j.state, COUNT(*) FROM collection_documents cd
-             JOIN documents d ON d.id = cd.document_id
-             JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'
-             WHERE d.deleted_at IS NULL AND cd.workspace_id = $1 AND cd.collection_id = $2 AND cd.batch_id = $3
-             GROUP BY j.state",
-        )
-        .bind(workspace)
-        .bind(collection)
-        .bind(batch)
-        .fetch_all(c)
-    })?;
+    let rows: Vec<(JobState, i64)> =
+        on!(db, |c| sqlx::query_as(COUNT_BATCH).bind(workspace).bind(collection).bind(batch).fetch_all(c))?;
+    Ok((!rows.is_empty()).then(|| sum(&rows)))
+}
+
+/// [`batch_counts`] within a transaction; nothing is counted when there are none.
+pub async fn batch_counts_in(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    collection: CollectionId,
+    batch: FileBatchId,
+) -> Result<CollectionFileCounts> {
+    let rows: Vec<(JobState, i64)> =
+        on!(tx, |c| sqlx::query_as(COUNT_BATCH).bind(workspace).bind(collection).bind(batch).fetch_all(c))?;
+    Ok(sum(&rows))
+}
+
+/// Files by the state of their jobs, as one count.
+fn sum(rows: &[(JobState, i64)]) -> CollectionFileCounts {
     let mut counts = CollectionFileCounts::default();
-    for (state, files) in &rows {
+    for (state, files) in rows {
         counts.add(*state, *files, 0);
     }
-    Ok((!rows.is_empty()).then_some(counts))
+    counts
 }
 
 /// Notes that a batch put these documents, which are in it, into one of a workspace's collections.

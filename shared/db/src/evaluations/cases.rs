@@ -63,7 +63,7 @@ pub async fn insert(
 macro_rules! select_case {
     ($where:literal) => {
         concat!(
-            "SELECT id, evaluation_id, question, expect, note, created_at, updated_at FROM evaluation_cases WHERE ",
+            "SELECT id, workspace_id, evaluation_id, question, expect, note, created_at, updated_at FROM evaluation_cases WHERE ",
             $where
         )
     };

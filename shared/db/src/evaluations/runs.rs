@@ -9,12 +9,14 @@ use lectern_shared::{
             CaseResult, EvaluationConfig, EvaluationMetrics, EvaluationRun, EvaluationRunState,
             StoredCaseResult,
         },
+        webhook::WebhookEvent,
         workspace::WorkspaceQuotas,
     },
 };
+use serde_json::json;
 use sqlx::QueryBuilder;
 
-use crate::{Db, Result, Tx, execute, on};
+use crate::{Db, Result, Tx, execute, on, webhooks};
 
 /// Runs of one set that are kept.
 const KEPT: u32 = 200;
@@ -149,14 +151,14 @@ pub async fn last_case(
     })?)
 }
 
-/// Stops a run of a workspace; none when it has ended.
+/// Stops a run of a workspace that is [locked](crate::locks::lock_workspace); none when it has ended.
 pub async fn cancel(
     tx: &mut Tx,
     workspace: WorkspaceId,
     id: EvaluationRunId,
     now: Timestamp,
 ) -> Result<Option<EvaluationRun>> {
-    Ok(on!(tx, |c| {
+    let cancelled: Option<EvaluationRun> = on!(tx, |c| {
         sqlx::query_as(
         "UPDATE evaluation_runs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
          WHERE id = $1 AND workspace_id = $3 AND state IN ('queued', 'running') RETURNING *"
@@ -165,7 +167,26 @@ pub async fn cancel(
     .bind(now)
     .bind(workspace)
     .fetch_optional(c)
-    })?)
+    })?;
+    if let Some(cancelled) = &cancelled {
+        emit_finished(tx, cancelled, now).await?;
+    }
+    Ok(cancelled)
+}
+
+/// Has it told that a run has ended, with what came of it.
+async fn emit_finished(tx: &mut Tx, run: &EvaluationRun, now: Timestamp) -> Result<()> {
+    let name: Option<String> = on!(tx, |c| sqlx::query_scalar("SELECT name FROM evaluations WHERE id = $1")
+        .bind(run.evaluation_id)
+        .fetch_optional(c))?;
+    let metrics = run.metrics.as_ref().map(|Json(metrics)| metrics);
+    let told = json!({
+        "evaluationId": run.evaluation_id, "name": name, "runId": run.id, "state": run.state, "error": run.error,
+        "cases": run.cases, "done": run.done,
+        "failed": metrics.map(|metrics| metrics.failed),
+        "metrics": metrics.map(|metrics| metrics.headline(&run.config.0)),
+    });
+    webhooks::emit(tx, run.workspace_id, WebhookEvent::EvaluationFinished, &told, now).await
 }
 
 /// A run that a process has claimed, with what it takes.
@@ -306,8 +327,8 @@ pub enum EvaluationEnd {
     Failed(String),
 }
 
-/// Ends a run; false when the claim is no longer held. Of the workspace no more than `results` results are kept, those of the latest
-/// runs.
+/// Ends a run of a workspace that is [locked](crate::locks::lock_workspace); false when the claim is no longer held. Of the workspace no
+/// more than `results` results are kept, those of the latest runs.
 pub async fn end(
     tx: &mut Tx,
     run: &EvaluationRun,
@@ -319,22 +340,21 @@ pub async fn end(
         EvaluationEnd::Succeeded(metrics) => (EvaluationRunState::Succeeded, Some(Json(metrics)), None),
         EvaluationEnd::Failed(why) => (EvaluationRunState::Failed, None, Some(why.as_str())),
     };
-    let rows = execute!(
-        tx,
-        sqlx::query(
-            "UPDATE evaluation_runs SET state = $3, metrics = $4, error = $5, finished_at = $6, claim_id = NULL, lease_until = NULL
-             WHERE id = $1 AND claim_id = $2 AND state = 'running'"
-        )
-        .bind(run.id)
-        .bind(run.claim_id)
-        .bind(state)
-        .bind(metrics)
-        .bind(error)
-        .bind(now)
-    )?;
-    if rows == 0 {
-        return Ok(false);
-    }
+    let ended: Option<EvaluationRun> = on!(tx, |c| {
+        sqlx::query_as(
+        "UPDATE evaluation_runs SET state = $3, metrics = $4, error = $5, finished_at = $6, claim_id = NULL, lease_until = NULL
+         WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING *"
+    )
+    .bind(run.id)
+    .bind(run.claim_id)
+    .bind(state)
+    .bind(metrics)
+    .bind(error)
+    .bind(now)
+    .fetch_optional(c)
+    })?;
+    let Some(ended) = ended else { return Ok(false) };
+    emit_finished(tx, &ended, now).await?;
     execute!(
         tx,
         sqlx::query(
