@@ -52,8 +52,10 @@ const OF_OPENAI_CLIENTS: [&str; 17] = [
 const OF_MCP_CLIENTS: [&str; 5] =
     ["last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"];
 /// Headers of answers that pages may read.
-const READABLE: [&str; 9] = [
+const READABLE: [&str; 11] = [
     "x-request-id",
+    "etag",
+    "lectern-page-boxes",
     "retry-after",
     "retry-after-ms",
     "idempotent-replayed",

@@ -20,6 +20,9 @@ const LONGEST_PATH: usize = 200;
 /// Bytes that are shown of what would be right, which can repeat something of the request.
 const LONGEST_MESSAGE: usize = 2_000;
 
+/// What the paths of values for an agent's prompt begin with, in a predict request.
+const VALUES: &str = "input.";
+
 /// A field of the request that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FieldError {
@@ -135,6 +138,13 @@ impl ApiError {
         Self::unauthorized("The credentials are not valid, or not valid any more. Sign in again.")
     }
 
+    /// What is said when an API token opens nothing, or nothing any more.
+    pub(crate) fn token_ended() -> Self {
+        Self::unauthorized(
+            "The API token is not valid, or not valid any more: it may have been deleted, or have expired.",
+        )
+    }
+
     pub(crate) fn forbidden(message: &str) -> Self {
         Self::new(ApiErrorKind::Forbidden, "forbidden", message)
     }
@@ -162,6 +172,17 @@ impl ApiError {
     /// For one field.
     pub(crate) fn invalid_field(path: &str, message: &str) -> Self {
         Self::invalid(vec![FieldError::new(path, message)])
+    }
+
+    /// The same of a face where values for an agent's prompt stand in another place than predict's `input`.
+    #[must_use]
+    pub(crate) fn with_values_in(mut self, place: &str) -> Self {
+        for field in &mut self.fields {
+            if let Some(name) = field.path.strip_prefix(VALUES) {
+                field.path = format!("{place}.{name}");
+            }
+        }
+        self
     }
 
     pub(crate) fn internal() -> Self {
@@ -252,7 +273,7 @@ impl From<AgentError> for ApiError {
 
 fn missing_value(name: &str) -> FieldError {
     FieldError {
-        path: format!("input.{name}"),
+        path: format!("{VALUES}{name}"),
         message: "is required: the agent's prompt uses it".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use super::{
     text_of, with_api_token,
 };
 use crate::support::{
-    client::{Client, id, send},
+    client::{Client, data, id, send},
     in_both_modes,
     loopback::Gate,
     model::{Model, Reply},
@@ -21,6 +21,7 @@ in_both_modes!(
     what_a_run_does_is_told_while_it_goes_on,
     a_run_without_documents_is_reported_before_its_model_answers,
     the_model_is_told_the_history,
+    values_for_the_prompt_can_be_given,
     a_client_that_goes_away_ends_the_run,
     a_call_is_taken_back_by_a_notification,
     a_token_that_many_hold_takes_no_call_back,
@@ -249,6 +250,25 @@ async fn agents_are_listed_page_by_page(mode: Mode) {
     assert_eq!((names(&rest), rest.get("nextCursor")), (vec!["One".to_owned()], None), "{rest:#}");
     let wrong = call(&ada, Revision::Handshake, "list_agents", &json!({ "cursor": "x" })).await;
     assert_told(&wrong, "`cursor` must be the nextCursor of an earlier answer");
+}
+
+async fn values_for_the_prompt_can_be_given(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    model.always(Reply::text("Aye."));
+    let agent = modelled(&ada, &model).await;
+    let prompt = json!({ "name": "Waiter", "template": "You serve {who}.", "input_variables": ["who"] });
+    let prompt = ada.create("/prompts", &prompt).await;
+    data(ada.patch(&format!("/agents/{agent}"), &json!({ "promptId": prompt["id"] })).await);
+    let mut arguments = json!({ "agent": agent, "question": "Well?" });
+    assert_told(&call(&ada, Revision::Handshake, "ask_agent", &arguments).await, "`values.who` is required");
+    arguments["values"] = json!({ "who": "the crew" });
+    let told = call(&ada, Revision::Handshake, "ask_agent", &arguments).await;
+    assert_eq!(told["structuredContent"]["answer"], "Aye.", "{told:#}");
+    let asked = model.bodies().pop().expect("a request");
+    let prompt = asked["messages"][0]["content"].as_str().expect("a text");
+    assert!(prompt.starts_with("You serve the crew."), "{prompt}");
 }
 
 async fn what_fails_is_told_in_words(mode: Mode) {

@@ -15,6 +15,7 @@ in_both_modes!(
     a_chat_says_what_predict_says_and_leads_to_the_passage,
     places_of_citations_count_code_points,
     a_chat_brings_its_own_history,
+    values_for_the_prompt_come_with_the_metadata,
     a_long_turn_is_told_with_the_next_question,
     the_length_of_an_answer_can_be_bounded,
     two_megabytes_of_history_are_answered,
@@ -53,6 +54,25 @@ async fn a_chat_says_what_predict_says_and_leads_to_the_passage(mode: Mode) {
     let trace = answer["lectern"]["traceId"].as_str().expect("a trace");
     let trace = data(ada.get(&format!("/traces/{trace}")).await);
     assert_eq!(trace["trace"]["output"], message["content"], "the run is kept as any other");
+}
+
+async fn values_for_the_prompt_come_with_the_metadata(mode: Mode) {
+    let harbour = Harbour::start(mode).await;
+    let ada = &harbour.ada;
+    let prompt = json!({ "name": "Waiter", "template": "You serve {who}.", "input_variables": ["who"] });
+    let prompt = ada.create("/prompts", &prompt).await;
+    data(ada.patch(&format!("/agents/{}", harbour.composing), &json!({ "promptId": prompt["id"] })).await);
+    let chat = question(&harbour.composing);
+    let (status, refused) = post(ada, "/chat/completions", &chat).await;
+    assert_eq!((status, &refused["error"]["param"]), (StatusCode::BAD_REQUEST, &json!("metadata.who")));
+    let response = json!({ "model": harbour.composing, "input": QUESTION });
+    for (path, mut body) in [("/chat/completions", chat), ("/responses", response)] {
+        body["metadata"] = json!({ "who": "the crew", "ticket": "7" });
+        success(post(ada, path, &body).await);
+        let asked = harbour.model.bodies().pop().expect("a request");
+        let told = asked["messages"][0]["content"].as_str().expect("a text");
+        assert!(told.starts_with("You serve the crew."), "{path}: {told}");
+    }
 }
 
 async fn places_of_citations_count_code_points(mode: Mode) {

@@ -63,6 +63,7 @@ async fn files_are_listed_page_by_page_in_both_orders(mode: Mode) {
     let newest_first: Vec<String> = made.iter().rev().cloned().collect();
     assert_eq!(ids(&success(get(ada, "/files").await)), newest_first);
     assert_eq!(ids(&success(get(ada, "/files?purpose=assistants").await)), newest_first);
+    assert_eq!(ids(&success(get(ada, "/files?purpose=user_data").await)), newest_first, "they are the same");
     for (order, expected) in [("desc", &newest_first), ("asc", &made)] {
         let mut seen = Vec::new();
         let mut after = String::new();

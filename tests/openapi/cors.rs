@@ -95,7 +95,7 @@ async fn a_page_may_read_answers_and_failures_alike() {
         assert_eq!(allowed(answer.headers()), Some(APP), "{path}");
         assert!(list(answer.headers(), VARY).contains(&"origin".to_owned()), "{path}");
         let exposed = list(answer.headers(), ACCESS_CONTROL_EXPOSE_HEADERS);
-        for name in ["x-request-id", "retry-after", "idempotent-replayed"] {
+        for name in ["x-request-id", "retry-after", "idempotent-replayed", "etag", "lectern-page-boxes"] {
             assert!(exposed.contains(&name.to_owned()), "{path}: {exposed:?}");
         }
     }

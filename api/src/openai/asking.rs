@@ -4,7 +4,7 @@
 use lectern_agents::run::{AgentQuestion, RunHandle};
 use lectern_shared::{ids::TraceId, model::run::TerminationReason};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -55,19 +55,22 @@ pub(super) async fn find_model(
     })
 }
 
-/// Asks the agent that a model's name means.
+/// Asks the agent that a model's name means. `variables` are values for its prompt, which clients have no other place for than the
+/// request's metadata; those that the prompt does not name are ignored.
 pub(super) async fn ask_model(
     asking: &AskService,
     actor: &Actor,
     model: &str,
     conversation: Conversation,
+    variables: Map<String, Value>,
     max_tokens: Option<u32>,
 ) -> Result<RunHandle, ApiError> {
     let asked = find_model(asking, actor, model).await?;
     let Conversation { question, history, instructions, references: _ } = conversation;
+    let text = question;
     let question =
-        AgentQuestion { text: question, history, instructions, max_tokens, ..AgentQuestion::default() };
-    asking.ask(actor, asked, question).await
+        AgentQuestion { text, variables, history, instructions, max_tokens, ..AgentQuestion::default() };
+    asking.ask(actor, asked, question).await.map_err(|error| error.with_values_in("metadata"))
 }
 
 /// Refuses a format of the answer other than text, which stands in this field.

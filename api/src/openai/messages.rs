@@ -76,6 +76,8 @@ pub(super) struct ConversationBuilder {
     /// What the user has said since the last answer.
     asked: Vec<String>,
     references: Vec<AnswerReference>,
+    /// Something that may have been the question could not be read, which was noted.
+    is_unread: bool,
 }
 
 impl ConversationBuilder {
@@ -89,6 +91,11 @@ impl ConversationBuilder {
         self.asked.push(text);
     }
 
+    /// Passes over something that was refused, and may have been the question.
+    pub(super) fn note_unread(&mut self) {
+        self.is_unread = true;
+    }
+
     /// Reads one message, which stands at `path`. Calls of tools and what they gave are the client's own business.
     pub(super) fn read_message(
         &mut self,
@@ -98,18 +105,25 @@ impl ConversationBuilder {
     ) {
         let Some(role) = message.get("role").and_then(Value::as_str) else {
             fields.refuse(&format!("{path}.role"), "is required, and must be a string");
+            self.note_unread();
             return;
         };
         let content = message.get("content").filter(|content| !content.is_null());
         match role {
-            "system" | "developer" => self.instructions.push(text_of(fields, path, content)),
-            "user" => self.asked.push(text_of(fields, path, content)),
-            "assistant" => self.answer(text_of(fields, path, content)),
+            "system" | "developer" => {
+                self.instructions.push(text_of(fields, path, content).unwrap_or_default());
+            }
+            "user" => match text_of(fields, path, content) {
+                Some(text) => self.asked.push(text),
+                None => self.note_unread(),
+            },
+            "assistant" => self.answer(text_of(fields, path, content).unwrap_or_default()),
             "tool" | "function" => {}
-            _ => fields.refuse(
-                &format!("{path}.role"),
-                "must be one of system, developer, user, assistant, tool, function",
-            ),
+            _ => {
+                let roles = "must be one of system, developer, user, assistant, tool, function";
+                fields.refuse(&format!("{path}.role"), roles);
+                self.note_unread();
+            }
         }
     }
 
@@ -144,7 +158,9 @@ impl ConversationBuilder {
     pub(super) fn finish(self, fields: &mut JsonFields<'_>, name: &str) -> Option<Conversation> {
         let question = join(self.asked);
         if question.is_empty() {
-            fields.refuse(name, "must end with a text of the user, which is what the agent is asked");
+            if !self.is_unread {
+                fields.refuse(name, "must end with a text of the user, which is what the agent is asked");
+            }
             return None;
         }
         if question.chars().count() > LONGEST_TEXT {
@@ -168,49 +184,46 @@ fn join(texts: Vec<String>) -> String {
     said.collect::<Vec<_>>().join(BETWEEN)
 }
 
-/// The text of the message at `path`. What is none is noted.
-fn text_of(fields: &mut JsonFields<'_>, path: &str, content: Option<&Value>) -> String {
+/// The text of the message at `path`; none, and noted, when any of it is no text.
+fn text_of(fields: &mut JsonFields<'_>, path: &str, content: Option<&Value>) -> Option<String> {
     match content {
-        None => String::new(),
-        Some(Value::String(text)) => text.clone(),
+        None => Some(String::new()),
+        Some(Value::String(text)) => Some(text.clone()),
         Some(Value::Array(parts)) => {
-            let mut text = String::new();
+            // All of them are read, so that each that is wrong is named.
+            let mut texts = Vec::with_capacity(parts.len());
             for (at, part) in parts.iter().enumerate() {
-                if at > 0 {
-                    text.push('\n');
-                }
-                text.push_str(text_of_part(fields, &format!("{path}.content.{at}"), part));
+                texts.push(text_of_part(fields, &format!("{path}.content.{at}"), part));
             }
-            text
+            let texts: Option<Vec<&str>> = texts.into_iter().collect();
+            texts.map(|texts| texts.join("\n"))
         }
         Some(_) => {
             fields.refuse(&format!("{path}.content"), "must be a string or an array of parts");
-            String::new()
+            None
         }
     }
 }
 
-/// The text of a part of a message.
-fn text_of_part<'v>(fields: &mut JsonFields<'_>, path: &str, part: &'v Value) -> &'v str {
+/// The text of a part of a message; none, and noted, when it is something else.
+fn text_of_part<'v>(fields: &mut JsonFields<'_>, path: &str, part: &'v Value) -> Option<&'v str> {
     let field = match part.get("type").and_then(Value::as_str) {
         Some("text" | "input_text" | "output_text") => "text",
         Some("refusal") => "refusal",
         Some(other) => {
             fields.refuse(&format!("{path}.type"), format_args!("is `{other}`: agents read texts alone"));
-            return "";
+            return None;
         }
         None => {
             fields.refuse(&format!("{path}.type"), "is required: `text`");
-            return "";
+            return None;
         }
     };
-    match part.get(field).and_then(Value::as_str) {
-        Some(text) => text,
-        None => {
-            fields.refuse(&format!("{path}.{field}"), "is required, and must be a string");
-            ""
-        }
+    let text = part.get(field).and_then(Value::as_str);
+    if text.is_none() {
+        fields.refuse(&format!("{path}.{field}"), "is required, and must be a string");
     }
+    text
 }
 
 #[cfg(test)]
@@ -232,8 +245,10 @@ mod tests {
         })
     }
 
+    /// The field that is wrong, of which there is one alone.
     fn wrong_field(messages: Value) -> String {
-        conversation(messages).unwrap_err().fields.remove(0).path
+        let [wrong] = <[_; 1]>::try_from(conversation(messages).unwrap_err().fields).unwrap();
+        wrong.path
     }
 
     #[test]
@@ -293,6 +308,7 @@ mod tests {
         let image = json!([{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {}}]);
         let cases = [
             (json!([{"role": "user", "content": image}]), "messages.0.content.1.type"),
+            (json!([{"role": "user", "content": [image[1]]}]), "messages.0.content.0.type"),
             (json!([{"role": "user", "content": 7}]), "messages.0.content"),
             (json!([{"role": "user", "content": [{"type": "text"}]}]), "messages.0.content.0.text"),
             (json!([{"role": "user", "content": ["text"]}]), "messages.0.content.0.type"),

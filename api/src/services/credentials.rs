@@ -109,7 +109,7 @@ impl Authenticator {
         context: RequestContext,
     ) -> Result<AuthenticatedUser, ApiError> {
         if text.starts_with(tokens::PREFIX) {
-            let grant = self.tokens.authenticate(text).await?.ok_or_else(ApiError::credential_ended)?;
+            let grant = self.tokens.authenticate(text).await?.ok_or_else(ApiError::token_ended)?;
             self.by_token(grant, context).await
         } else {
             self.by_sign_in(text, context).await

@@ -9,6 +9,7 @@ use lectern_db::{self as db, Db, Tx};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
+    egress::Egress,
     ids::{AgentId, ToolId, WorkspaceId},
     model::{
         Json,
@@ -97,6 +98,7 @@ pub(crate) struct ToolService {
     audit: AuditService,
     /// The programs that MCP tools may use.
     mcp_servers: Arc<[String]>,
+    egress: Egress,
 }
 
 fn unknown() -> ApiError {
@@ -140,8 +142,9 @@ impl ToolService {
         creations: IdempotencyStore,
         audit: AuditService,
         mcp_servers: Arc<[String]>,
+        egress: Egress,
     ) -> Self {
-        Self { db, clock, keyring, creations, audit, mcp_servers }
+        Self { db, clock, keyring, creations, audit, mcp_servers, egress }
     }
 
     /// Makes a tool.
@@ -265,7 +268,7 @@ impl ToolService {
 
     fn check_server(&self, r#type: ToolType, metadata: &Map<String, Value>) -> Result<(), ApiError> {
         match r#type {
-            ToolType::Mcp => metadata::check_server(metadata, &self.mcp_servers),
+            ToolType::Mcp => metadata::check_server(metadata, &self.mcp_servers, &self.egress),
             ToolType::Search
             | ToolType::ComputeAlpha
             | ToolType::ModelHost

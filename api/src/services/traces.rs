@@ -43,14 +43,13 @@ pub(crate) struct TraceFeedback {
 
 /// Reads what is said of an answer: 1 or -1.
 pub(crate) fn rating(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<i8> {
-    match fields.get(rule.name).and_then(Value::as_f64) {
-        Some(1.0) => Some(1),
-        Some(-1.0) => Some(-1),
-        Some(_) | None => {
-            fields.refuse(rule.name, "must be 1 or -1");
-            None
-        }
+    // Numbers are what they are, however they are written: 1.0 is 1.
+    let is = |rating: &i8| fields.get(rule.name).and_then(Value::as_f64) == Some(f64::from(*rating));
+    let rating = [1, -1].into_iter().find(is);
+    if rating.is_none() {
+        fields.refuse(rule.name, "must be 1 or -1");
     }
+    rating
 }
 
 /// Traces. Cheap to clone.

@@ -11,7 +11,7 @@ use rmcp::{
     model::{CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken, Tool},
     service::RequestContext,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::{Duration, Instant, timeout_at};
 use utoipa::ToSchema;
 
@@ -42,6 +42,9 @@ struct AskArguments {
     #[schema(value_type = Option<Vec<EarlierTurn>>, max_items = 100)]
     #[body(with = history)]
     history: Vec<(String, String)>,
+    /// Values for the variables of the agent's prompt, each by its name. Only agents whose prompt has some need them.
+    #[schema(value_type = Option<Object>)]
+    values: Option<Map<String, Value>>,
 }
 
 /// A question that was asked before, and its answer.
@@ -127,11 +130,13 @@ pub(super) async fn ask(
     call: &CallContext,
     context: &RequestContext<RoleServer>,
 ) -> CallResult {
-    let AskArguments { agent, question, history } = call.arguments.read()?;
+    let AskArguments { agent, question, history, values } = call.arguments.read()?;
     let askable = services.asking.find_named(&call.actor, agent.trim()).await?;
     let agent = askable.agent().id;
-    let question = AgentQuestion { text: question, history, ..AgentQuestion::default() };
-    let running = services.asking.ask(&call.actor, askable, question).await?;
+    let variables = values.unwrap_or_default();
+    let question = AgentQuestion { text: question, variables, history, ..AgentQuestion::default() };
+    let running = services.asking.ask(&call.actor, askable, question).await;
+    let running = running.map_err(|error| error.with_values_in("values"))?;
     let mut progress = ProgressReport::of(context);
     let answered = tokio::select! {
         biased;

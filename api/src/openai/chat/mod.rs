@@ -40,7 +40,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 /// Asks the agent that `model` names, by its id or its name. `messages` are the whole conversation: the texts of the user after the
 /// last answer are the question, everything before is what the agent is told of it, and texts of `system` and `developer` add to its
 /// instructions. Nothing is remembered between requests. Agents use tools of their own; tools of the request are not called, and
-/// fields that have no meaning here are ignored.
+/// fields that have no meaning here are ignored. An agent whose prompt takes values finds them in `metadata`, by the names of its variables.
 ///
 /// `annotations` tell where the answer cites: each `url` opens the passage, and `lectern` says what is quoted and whether those words
 /// were found there. The indices count Unicode code points. With `stream` they come after the text, in the `delta` of a chunk of their
@@ -73,12 +73,19 @@ async fn create(
     Extension(opened): Extension<RequestCredential>,
     ValidJson(body): ValidJson<CompletionRequest>,
 ) -> ApiResult<Response> {
-    let CompletionRequest { model, messages, stream, stream_options, max_tokens, max_completion_tokens } =
-        body;
+    let CompletionRequest {
+        model,
+        messages,
+        stream,
+        stream_options,
+        max_tokens,
+        max_completion_tokens,
+        metadata,
+    } = body;
     let actor = caller.actor();
     let linker = CitationLinker::new(links, address, &actor)?;
     let max_tokens = max_completion_tokens.or(max_tokens);
-    let running = ask_model(&asking, &actor, &model, messages, max_tokens).await?;
+    let running = ask_model(&asking, &actor, &model, messages, metadata, max_tokens).await?;
     let head = CompletionHead { created: clock.now().as_secs(), model };
     opened
         .while_in_force(async {

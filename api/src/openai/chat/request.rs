@@ -1,7 +1,7 @@
 //! What is read of a request for a chat completion. Everything else that clients send is ignored.
 
 use lectern_derive::RequestBody;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
@@ -37,6 +37,17 @@ pub(super) struct CompletionRequest {
     /// The most tokens that the agent's model may write.
     #[schema(minimum = 1)]
     pub(super) max_completion_tokens: Option<u32>,
+    /// Values for the variables of the agent's prompt, by their names, as strings. Everything else in it is ignored.
+    #[schema(value_type = Option<Object>)]
+    #[body(with = values)]
+    pub(super) metadata: Map<String, Value>,
+}
+
+/// Reads the texts of an object, by their names. What is none is the client's own business.
+fn values(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Map<String, Value>> {
+    let given = fields.get(rule.name)?.as_object()?;
+    let texts = given.iter().filter(|(_, value)| value.is_string());
+    Some(texts.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// What a stream tells besides the answer.
@@ -80,7 +91,10 @@ fn conversation(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Convers
         let path = format!("{}.{at}", rule.name);
         match message {
             Value::Object(message) => builder.read_message(fields, &path, message),
-            _ => fields.refuse(&path, "must be an object"),
+            _ => {
+                fields.refuse(&path, "must be an object");
+                builder.note_unread();
+            }
         }
     }
     builder.finish(fields, rule.name)
@@ -108,12 +122,15 @@ mod tests {
         let more = json!({
             "n": 1, "temperature": 0.2, "tools": [{"type": "function"}], "tool_choice": "auto", "user": "me",
             "response_format": {"type": "text"}, "stream_options": {"include_usage": true, "include_obfuscation": false},
-            "max_tokens": null, "store": false, "metadata": {"a": "b"}, "stream": null,
+            "max_tokens": null, "store": false, "metadata": {"a": "b", "c": 1}, "stream": null,
         });
         let read = request(&more).ok().unwrap();
         assert_eq!((read.model.as_str(), read.messages.question.as_str()), ("support", "Who?"));
         assert!(!read.stream && read.stream_options.include_usage);
         assert_eq!((read.max_tokens, read.max_completion_tokens), (None, None));
+        assert_eq!(Value::from(read.metadata), json!({"a": "b"}), "texts are values for the prompt");
+        let read = request(&json!({"metadata": "mine"})).ok().unwrap();
+        assert!(read.metadata.is_empty());
     }
 
     #[test]
@@ -124,6 +141,7 @@ mod tests {
             (json!({"messages": null}), "messages"),
             (json!({"messages": "Who?"}), "messages"),
             (json!({"messages": ["Who?", {"role": "user", "content": "Who?"}]}), "messages.0"),
+            (json!({"messages": ["Who?"]}), "messages.0"),
             (json!({"stream": "yes"}), "stream"),
             (json!({"model": 7}), "model"),
             (json!({"max_tokens": 0}), "max_tokens"),

@@ -19,6 +19,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub(super) use self::upload::expiry;
 use self::{
     paging::{FileCursor, ObjectPage},
+    upload::PURPOSES,
     view::{DeletedFile, FileObject, example},
 };
 use crate::{
@@ -68,7 +69,7 @@ impl<S: Sync> FromRequestParts<S> for QueriedPurpose {
 impl QueriedPurpose {
     /// Whether no file is for it.
     fn is_of_none(&self) -> bool {
-        self.0.as_deref().is_some_and(|purpose| purpose != "assistants")
+        self.0.as_deref().is_some_and(|purpose| !PURPOSES.contains(&purpose))
     }
 }
 
@@ -85,7 +86,7 @@ impl QueriedPurpose {
         ("after" = Option<String>, Query, description = "The `last_id` of the page before"),
         ("before" = Option<String>, Query, description = "The `first_id` of the page behind"),
         ("order" = Option<String>, Query, description = "`desc`: newest first, as without it; `asc`: oldest first", pattern = "^(asc|desc)$"),
-        ("purpose" = Option<String>, Query, description = "Only files for this: all are for `assistants`"),
+        ("purpose" = Option<String>, Query, description = "Only files for this: all are for `assistants` and for `user_data`, which are the same here"),
     ),
     responses((
         status = 200,

@@ -29,6 +29,8 @@ use crate::{
 
 /// Parts that are known besides the file.
 const KNOWN: [&str; 2] = ["purpose", "expires_after"];
+/// What every file is for: these say the same here, and which of them was given is not kept.
+pub(super) const PURPOSES: [&str; 2] = ["assistants", "user_data"];
 /// Bytes that are kept of such a part.
 const TEXT: usize = 1_000;
 
@@ -60,7 +62,7 @@ struct FileForm {
 
 fn purpose(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
     match fields.get(rule.name).map(Value::as_str) {
-        Some(Some(purpose @ ("assistants" | "user_data"))) => return Some(purpose.to_owned()),
+        Some(Some(purpose)) if PURPOSES.contains(&purpose) => return Some(purpose.to_owned()),
         Some(_) => {
             fields.refuse(rule.name, "must be assistants or user_data: files here are for nothing else");
         }

@@ -28,12 +28,12 @@ pub(super) struct FileObject {
     expires_at: Option<i64>,
     /// What it is called: like the file that was uploaded, else like the document.
     filename: String,
-    /// Always `assistants`.
+    /// Always `assistants`, also of what was uploaded as `user_data`: they are the same here.
     purpose: &'static str,
-    /// Whether it waits to be read (`uploaded`), was read (`processed`), or could not be (`error`).
+    /// Whether it waits to be read (`uploaded`), was read (`processed`), or was not (`error`): it could not be, or its ingestion was cancelled.
     #[schema(pattern = "^(uploaded|processed|error)$")]
     status: &'static str,
-    /// Why it could not be read.
+    /// Why it was not read.
     #[schema(required = true)]
     status_details: Option<String>,
 }
@@ -41,8 +41,10 @@ pub(super) struct FileObject {
 impl From<DocumentFile> for FileObject {
     fn from(file: DocumentFile) -> Self {
         let (status, status_details) = match file.state {
-            JobState::Queued | JobState::Running | JobState::Cancelled => ("uploaded", None),
+            JobState::Queued | JobState::Running => ("uploaded", None),
             JobState::Done => ("processed", None),
+            // Clients wait as long as it is `uploaded`, and there is no other word for what has ended.
+            JobState::Cancelled => ("error", Some("Its ingestion was cancelled.".to_owned())),
             JobState::Dead => ("error", file.last_error.as_ref().map(|Json(error)| error.message.clone())),
         };
         Self {
@@ -116,13 +118,13 @@ mod tests {
         for (state, status) in [
             (JobState::Queued, "uploaded"),
             (JobState::Running, "uploaded"),
-            (JobState::Cancelled, "uploaded"),
+            (JobState::Cancelled, "error"),
             (JobState::Done, "processed"),
             (JobState::Dead, "error"),
         ] {
             let file = shown(state, None);
             assert_eq!(file["status"], status);
-            assert_eq!(file["status_details"].is_string(), state == JobState::Dead, "{state}");
+            assert_eq!(file["status_details"].is_string(), status == "error", "{state}");
         }
     }
 

@@ -85,8 +85,8 @@ async fn create(
     let conversation = resolve(&traces, &actor, conversation).await?;
     let is_streamed = form.is_streamed;
     let response = form.response;
-    let running =
-        ask_model(&asking, &actor, &response.model, conversation, response.max_output_tokens).await?;
+    let (values, max_tokens) = (response.metadata.clone(), response.max_output_tokens);
+    let running = ask_model(&asking, &actor, &response.model, conversation, values, max_tokens).await?;
     let run = ResponseRun::new(response, linker, form.shows_results);
     opened
         .while_in_force(async {

@@ -52,7 +52,8 @@ pub(super) struct ResponseRequest {
     /// Whether the answer is to come in pieces, as server-sent events.
     #[schema(required = false, default = false)]
     stream: bool,
-    /// Shown again with the response: at most 16 texts, with keys of at most 64 characters and values of at most 512.
+    /// Values for the variables of the agent's prompt, by their names, and anything else; shown again with the response: at most 16 texts,
+    /// with keys of at most 64 characters and values of at most 512.
     #[schema(value_type = Option<Object>)]
     #[body(with = metadata)]
     metadata: Option<Map<String, Value>>,
@@ -146,6 +147,7 @@ fn input(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Conversation> 
 fn read_item(fields: &mut JsonFields<'_>, builder: &mut ConversationBuilder, path: &str, item: &Value) {
     let Value::Object(item) = item else {
         fields.refuse(path, "must be an object");
+        builder.note_unread();
         return;
     };
     match item.get("type").and_then(Value::as_str) {

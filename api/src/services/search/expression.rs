@@ -22,6 +22,14 @@ pub(crate) const OPERATORS: [&str; 8] = ["eq", "ne", "gt", "gte", "lt", "lte", "
 const NO_VALUE: &str = "must be a string, number, boolean or null, or an array of these; a comparison is written \
                         {\"key\": …, \"op\": …, \"value\": …} in the place of the whole filter";
 
+/// What is said of a comparison that is not whole. Metadata may have keys of these names.
+const NO_COMPARISON: &str = "a comparison is written {\"key\": …, \"op\": …, \"value\": …}, with nothing else beside; so are \
+                             conditions on values that are themselves called key, op or value";
+
+/// The same of what is joined.
+const NO_FILTERS: &str = "must be an array of filters; a condition on a value of that name is written \
+                          {\"key\": …, \"op\": …, \"value\": …}";
+
 /// How expressions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpressionForm {
@@ -75,21 +83,27 @@ impl<'f, 'a> FilterReader<'f, 'a> {
     }
 
     fn native(&mut self, path: &str, filter: &Map<String, Value>, depth: usize) -> MetadataFilter {
-        // An array of plain values is what a key called so is to have one of.
-        let parts = |word: &str| {
-            let parts = filter.get(word).filter(|_| filter.len() == 1)?.as_array()?;
-            parts.iter().any(Value::is_object).then_some(parts)
-        };
         let joins: [(&str, Join); 2] = [("and", MetadataFilter::All), ("or", MetadataFilter::Any)];
         for (word, join) in joins {
-            if let Some(parts) = parts(word) {
-                return join(self.parts(&format!("{path}.{word}"), parts, depth));
+            let path = format!("{path}.{word}");
+            match filter.get(word).filter(|_| filter.len() == 1) {
+                // An array of plain values is what a key called so is to have one of.
+                Some(Value::Array(parts)) if parts.iter().any(Value::is_object) => {
+                    return join(self.parts(&path, parts, depth));
+                }
+                Some(Value::Array(_)) | None => {}
+                Some(_) => return self.refuse(&path, NO_FILTERS),
             }
         }
-        match (filter.get("key"), filter.get("op"), filter.get("value")) {
+        let given = |name: &str| filter.get(name);
+        match (given("key"), given("op"), given("value")) {
             (Some(key), Some(operator), Some(value)) if filter.len() == 3 => {
                 self.comparison(path, "op", key, operator, value)
             }
+            // Whoever writes this means a comparison, and would find nothing by a key that is called `key`.
+            (Some(Value::String(_)), None, Some(_)) => self.refuse(&format!("{path}.op"), NO_COMPARISON),
+            (Some(Value::String(_)), Some(_), None) => self.refuse(&format!("{path}.value"), NO_COMPARISON),
+            (Some(Value::String(_)), Some(_), Some(_)) => self.refuse(path, NO_COMPARISON),
             _ => self.by_keys(path, filter),
         }
     }
@@ -263,6 +277,7 @@ mod tests {
             (json!({}), vec![]),
             (json!({"team": "law"}), vec![any_of("team", vec![json!("law")])]),
             (json!({"and": ["a", null]}), vec![any_of("and", vec![json!("a"), json!(null)])]),
+            (json!({"key": "a"}), vec![any_of("key", vec![json!("a")])]),
             (
                 json!({"key": 1, "op": "eq"}),
                 vec![any_of("key", vec![json!(1)]), any_of("op", vec![json!("eq")])],
@@ -287,6 +302,12 @@ mod tests {
             (Native, json!("x"), "f"),
             (Native, json!({"key": "n", "op": "like", "value": 3}), "f.op"),
             (Native, json!({"key": 1, "op": "eq", "value": 3}), "f.key"),
+            (Native, json!({"key": "year", "op": "gte"}), "f.value"),
+            (Native, json!({"key": "year", "value": 2024}), "f.op"),
+            (Native, json!({"key": "year", "op": "gte", "value": 2024, "team": "law"}), "f"),
+            (Native, json!({"and": "x"}), "f.and"),
+            (Native, json!({"or": {"a": 1}}), "f.or"),
+            (Native, json!({"or": [{"and": null}]}), "f.or.0.and"),
             (Native, json!({"and": [{"a": 1}, 2]}), "f.and.1"),
             (Native, json!({"a": {"b": 1}}), "f.a"),
             (Native, json!({"a": []}), "f.a"),

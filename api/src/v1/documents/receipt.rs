@@ -40,7 +40,7 @@ pub(super) struct ReceiptView {
     purged_at: Option<Timestamp>,
     /// What was removed.
     removed: RemovedView,
-    /// What of it was found when it was looked for at the end: 0.
+    /// What of it was found when it was looked for at the end, which is at `purgedAt`: 0. Nothing was looked for before, and it says 0 then, too.
     remaining: i64,
 }
 
