@@ -16,6 +16,7 @@ use crate::{
         in_both_modes,
         pdf::{PdfBuilder, fanning_out_pdf, pdf_with_pages},
         service::{Mode, Service},
+        web::Web,
     },
 };
 
@@ -83,6 +84,100 @@ fn covers(place: [f64; 4], line: usize) -> bool {
         && right >= LEFT + width
         && (base - APART..base - 7.0).contains(&top)
         && (base..base + APART / 2.0).contains(&bottom)
+}
+
+/// One sentence a page: all of them are one passage.
+const SLIDES: [&str; 12] = [
+    "Welcome to the yearly report of the port.",
+    "Our new crane lifts twenty tons at once.",
+    "Rain fell on ninety days of the past season.",
+    "Every ferry now carries a second engine.",
+    "A library for sailors was opened in June.",
+    "Two piers were built anew with oak beams.",
+    "Fees for small boats stay as they are.",
+    "The old signal mast is a monument since May.",
+    "Forty herring boats were counted before noon.",
+    "School classes may visit the dock on Mondays.",
+    "Night watch is kept by three guards and a dog.",
+    "Thanks go to all who mended the broken quay.",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_a_passage_over_many_pages_are_cited_on_their_own_page() {
+    const QUESTION: &str = "How many herring boats were counted?";
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let file = pdf_with_pages(&SLIDES);
+    let document = uploaded(&client, "slides.pdf", &file).await;
+    let passages = chunks(&client, id(&document)).await;
+    let place = &passages[0]["place"];
+    assert_eq!((passages.len(), &place["page"], &place["pageEnd"]), (1, &json!(1), &json!(12)), "{place:#}");
+    assert_eq!(place["pageStarts"].as_array().map(Vec::len), Some(11), "{place:#}");
+
+    let agent = client.create_agent(&json!({"name": "guide", "type": "CHATVENDOR"})).await;
+    client.link(id(&agent), id(&document)).await;
+    let body = json!({"model": id(&agent), "messages": [{"role": "user", "content": QUESTION}]});
+    let request = client.request_anywhere(Method::POST, "/v1/chat/completions").json(&body);
+    let answer: Value = send(request).await.json().await.expect("JSON");
+    let message = &answer["choices"][0]["message"];
+    let text = message["content"].as_str().expect("a text");
+    assert!(text.contains("(slides.pdf, page 9)"), "{text}");
+    let annotation = &message["annotations"][0];
+    assert_eq!(annotation["lectern"]["page"], 9, "{annotation:#}");
+    assert_eq!(annotation["lectern"]["place"]["pageEnd"], 12, "the passage's own place stays");
+    let link = annotation["url_citation"]["url"].as_str().expect("a link");
+    let path = format!("/cite/{}", link.split_once("/cite/").expect("a link of a citation").1);
+    let shown = send(client.request_outside(Method::GET, &path)).await.text().await.expect("a page");
+    assert!(shown.contains("alt=\"Page 9, with the quoted words marked"), "{shown}");
+    assert!(shown.contains("<p class=\"place\">Page 9</p>"), "{shown}");
+    let image = send(client.request_outside(Method::GET, &format!("{path}/page.png"))).await;
+    assert_eq!(boxes(&image).len(), 1, "the words are marked");
+
+    // Each page has what stands on it, and nothing of the others.
+    let passage = passages[0]["chunkId"].as_str().expect("an id");
+    let of_passage = page(&client, &document, &format!("9?width=1200&highlight={passage}")).await;
+    assert_eq!(boxes(&of_passage), boxes(&image));
+    let start = place["pageStarts"][7].as_u64().expect("where page 9 begins");
+    let range = format!("{start}-{}", start + 20);
+    assert_eq!(boxes(&page(&client, &document, &format!("9?highlight={range}")).await).len(), 1);
+    assert!(boxes(&page(&client, &document, &format!("1?highlight={range}")).await).is_empty());
+
+    // At an address, the link leads to the page.
+    let web = Web::start().await;
+    let url = web.serve("/slides.pdf", "application/pdf", file);
+    let linked = client.ingest(&json!({"name": "linked.pdf", "type": "PDF", "url": url})).await;
+    let other = client.create_agent(&json!({"name": "other", "type": "CHATVENDOR"})).await;
+    client.link(id(&other), id(&linked)).await;
+    let (_, answer) = client.predict(id(&other), QUESTION).await;
+    let citation = &answer["trace"]["citations"][0];
+    assert_eq!(
+        (&citation["page"], &citation["url"]),
+        (&json!(9), &json!(format!("{url}#page=9"))),
+        "{citation:#}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_the_same_words_those_are_marked_that_a_range_names() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let text = "Agreement\nThis Agreement is made by two parties.\nThey end the Agreement in writing.";
+    let document = uploaded(&client, "contract.pdf", &pdf_with_pages(&[text, "The schedule of fees."])).await;
+    let passages = chunks(&client, id(&document)).await;
+    let read = passages[0]["text"].as_str().expect("a text");
+    let begins = passages[0]["place"]["charStart"].as_u64().expect("where it begins");
+    let mut tops = Vec::new();
+    for (at, word) in read.match_indices("Agreement") {
+        let start = begins + read[..at].chars().count() as u64;
+        let range = format!("{start}-{}", start + word.len() as u64);
+        let marked = boxes(&page(&client, &document, &format!("1?highlight={range}")).await);
+        assert_eq!(marked.len(), 1, "{range}: {marked:?}");
+        tops.push(marked[0][1]);
+        let twice = page(&client, &document, &format!("1?highlight={range},{range}")).await;
+        assert_eq!(boxes(&twice), marked, "once, however often it is named");
+    }
+    assert_eq!(tops.len(), 3, "{read}");
+    assert!(tops.windows(2).all(|pair| pair[0] + 5.0 < pair[1]), "each on its own line: {tops:?}");
 }
 
 async fn a_page_is_drawn_with_a_quote_marked_where_it_stands(mode: Mode) {
@@ -161,7 +256,7 @@ async fn what_cannot_be_shown_is_told_with_what_to_change() {
     let (status, body) = envelope(send(request).await).await;
     assert_eq!((status, &body["error"]["code"]), (StatusCode::NOT_FOUND, &json!("no_page_images")));
     assert!(body["error"].to_string().contains("could not be read"), "{body:#}");
-    for (document, words) in [(&text, "no PDF"), (&linked, "not stored")] {
+    for (document, words) in [(&text, "no PDF"), (&linked, "only PDFs have them that were uploaded")] {
         for path in ["pages", "pages/1"] {
             let request = client.request(Method::GET, &format!("/documents/{}/{path}", id(document)));
             let (status, body) = envelope(send(request).await).await;

@@ -15,11 +15,13 @@ use serde_json::{Value, json};
 use crate::{
     ingestion::chunks,
     support::{
-        client::{Client, id},
+        client::{Client, data, id},
         in_both_modes,
         pdf::pdf_with_pages,
+        process::POLL,
         service::{Mode, Service},
         web::Web,
+        within_deadline,
     },
 };
 
@@ -136,11 +138,38 @@ async fn several_addresses_are_one_document_and_the_ones_that_are_gone_are_named
     let text: String = passages.iter().filter_map(|passage| passage["text"].as_str()).collect();
     assert!(text.contains("opens at nine") && text.contains("closes at ten"), "{text}");
     assert_eq!(passages[0]["place"]["heading"][0], "Opening hours");
+    // Each passage leads to the address that it is from.
+    assert_eq!((&passages[0]["place"]["address"], &passages[1]["place"]["address"]), (&json!(1), &json!(3)));
+    let found = data(client.post("/search", &json!({"query": "When does the reading room close?"})).await);
+    assert_eq!(found[0]["url"], two, "{found:#}");
 
     let nothing = json!({"name": "gone", "type": "URL", "url": format!("{gone}, {gone}")});
     let failed = client.create_document(&nothing).await;
     let failed = client.wait_until_ingested(id(&failed)).await;
     assert_eq!(failed["ingestion"]["error"]["code"], "not_found", "{failed:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_many_of_several_addresses_are_read_is_told_meanwhile() {
+    let (_service, client) = signed_up(Mode::Embedded).await;
+    let web = Web::start().await;
+    let one = web.serve("/one.txt", "text/plain", "The library opens at nine.");
+    let (two, gate) = web.gate("/two.txt", "text/plain", "The reading room closes at ten.");
+    let body = json!({"name": "library", "type": "URL", "url": format!("{one}, {two}")});
+    let document = client.create_document(&body).await;
+    gate.wait_until_reached().await;
+    let path = format!("/documents/{}", id(&document));
+    let told = async {
+        while client.read(&path).await["ingestion"]["progress"]
+            != json!({"done": 1, "total": 2, "unit": "addresses"})
+        {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline("the number of addresses", told).await;
+    gate.release();
+    let document = client.wait_until_ingested(id(&document)).await;
+    assert_eq!(document["ingestion"]["status"], "SUCCEEDED", "{document:#}");
 }
 
 async fn a_comma_in_an_address_parts_nothing(mode: Mode) {

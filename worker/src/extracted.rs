@@ -39,8 +39,8 @@ pub(crate) struct ExtractedText {
     headings_at: Vec<(u64, SectionHeading)>,
     /// Where something begins that has places of its own, such as a sheet: in code points and bytes.
     sections_at: Vec<(u64, usize)>,
-    /// Where sources begin that were appended: no page, row or cue of one goes on in the next.
-    sources_at: Vec<u64>,
+    /// Where sources begin that were appended, and the number of each: no page, row or cue of one goes on in the next.
+    sources_at: Vec<(u64, u32)>,
 }
 
 #[derive(Debug)]
@@ -130,15 +130,15 @@ impl ExtractedText {
         }
     }
 
-    /// Appends another source under a heading of its own.
-    pub(crate) fn append(&mut self, title: &str, other: Self) {
+    /// Appends another source, which has this number among all, under a heading of its own.
+    pub(crate) fn append(&mut self, title: &str, number: u32, other: Self) {
         if !self.text.is_empty() {
             self.push("\n\n", []);
         }
         let (base, bytes) = (self.length, self.text.len());
         self.mark(base, MarkKind::Heading { level: 1, title: title.to_owned() });
         self.sections_at.push((base, bytes));
-        self.sources_at.push(base);
+        self.sources_at.push((base, number));
         let within = other.sections_at.iter().filter(|(at, _)| *at > 0);
         self.sections_at.extend(within.map(|(at, byte)| (base + at, bytes + byte)));
         self.text.push_str(&other.text);
@@ -171,9 +171,13 @@ impl ExtractedText {
         let earliest = times.iter().map(|(_, (start, _))| *start).reduce(f64::min);
         let latest = times.iter().map(|(_, (_, end))| *end).reduce(f64::max);
         let heading = self.heading(range.start);
+        let page = self.at(&self.pages_at, range.start).or_else(|| self.at(&self.pages_at, last)).copied();
+        let page_end = self.at(&self.pages_at, last).copied();
         SourceSpan {
-            page: self.at(&self.pages_at, range.start).or_else(|| self.at(&self.pages_at, last)).copied(),
-            page_end: self.at(&self.pages_at, last).copied(),
+            page,
+            page_end,
+            page_starts: page.zip(page_end).and_then(|(first, end)| self.page_starts(first..end, last)),
+            address: self.appended(range.start).map(|(_, number)| number),
             row: self.at(&self.rows_at, range.start).or_else(|| self.at(&self.rows_at, last)).copied(),
             row_end: self.at(&self.rows_at, last).copied(),
             start: earliest,
@@ -182,6 +186,16 @@ impl ExtractedText {
             char_start: range.start,
             char_end: range.end,
         }
+    }
+
+    /// Where each page begins that follows the first of these, up to the one that holds at an offset. None when there is but one.
+    fn page_starts(&self, pages: Range<u32>, last: u64) -> Option<Vec<u64>> {
+        let more = pages.len();
+        let after = self.pages_at.partition_point(|(start, _)| *start <= last);
+        let later = self.pages_at.get(after.checked_sub(more)?..after)?;
+        // Every page is noted once, whether it has text or not.
+        let is_whole = later.iter().map(|(_, page)| *page).eq(pages.start + 1..=pages.end);
+        (more > 0 && is_whole).then(|| later.iter().map(|(start, _)| *start).collect())
     }
 
     /// The last heading that begins within a range of code points.
@@ -193,8 +207,13 @@ impl ExtractedText {
 
     /// Where the source begins in which an offset lies.
     fn source(&self, offset: u64) -> u64 {
-        let after = self.sources_at.partition_point(|start| *start <= offset);
-        after.checked_sub(1).and_then(|number| self.sources_at.get(number)).copied().unwrap_or(0)
+        self.appended(offset).map_or(0, |(start, _)| start)
+    }
+
+    /// The appended source in which an offset lies: where it begins, and its number.
+    fn appended(&self, offset: u64) -> Option<(u64, u32)> {
+        let after = self.sources_at.partition_point(|(start, _)| *start <= offset);
+        after.checked_sub(1).and_then(|at| self.sources_at.get(at)).copied()
     }
 
     /// The mark that holds at an offset, which is of the same source.
@@ -262,6 +281,8 @@ mod tests {
         assert_eq!(pages(5..11), (Some(3), Some(4)));
         assert_eq!(pages(20..99), (Some(5), Some(5)));
         assert_eq!(ExtractedText::plain("text".to_owned()).place(0..5).page, None);
+        let starts = |range| extracted.place(range).page_starts;
+        assert_eq!((starts(0..10), starts(5..11), starts(5..30)), (None, Some(vec![10]), Some(vec![10, 20])));
     }
 
     #[test]
@@ -302,11 +323,13 @@ mod tests {
         let mut first = ExtractedText::default();
         first.push("ä one", [heading(2, 1, "Inside")]);
         let mut whole = ExtractedText::default();
-        whole.append("First", first);
-        whole.append("Second", ExtractedText::plain("two".to_owned()));
+        whole.append("First", 1, first);
+        whole.append("Second", 3, ExtractedText::plain("two".to_owned()));
         assert_eq!(whole.text(), "ä one\n\ntwo");
         assert_eq!(whole.place(3..4).heading.unwrap(), ["First", "Inside"]);
         assert_eq!(whole.place(7..8).heading.unwrap(), ["Second"]);
+        assert_eq!((whole.place(3..4).address, whole.place(7..8).address), (Some(1), Some(3)));
+        assert_eq!(ExtractedText::plain("two".to_owned()).place(0..3).address, None);
         let sections: Vec<_> =
             whole.sections().into_iter().map(|(range, at)| (&whole.text()[range], at)).collect();
         assert_eq!(sections, [("ä ", 0), ("one\n\n", 2), ("two", 7)]);
@@ -321,11 +344,11 @@ mod tests {
             source
         };
         let mut whole = ExtractedText::default();
-        whole.append("Report", source("a report", MarkKind::Page(7)));
-        whole.append("Table", source("a table", MarkKind::Row(3)));
-        whole.append("News", ExtractedText::plain("the news".to_owned()));
-        whole.append("Talk", source("a talk", MarkKind::Time { start: 1.0, end: 2.5 }));
-        whole.append("Notes", ExtractedText::plain("some notes".to_owned()));
+        whole.append("Report", 1, source("a report", MarkKind::Page(7)));
+        whole.append("Table", 2, source("a table", MarkKind::Row(3)));
+        whole.append("News", 3, ExtractedText::plain("the news".to_owned()));
+        whole.append("Talk", 4, source("a talk", MarkKind::Time { start: 1.0, end: 2.5 }));
+        whole.append("Notes", 5, ExtractedText::plain("some notes".to_owned()));
         let place = |text: &str| {
             let start = whole.text().find(text).unwrap() as u64;
             let place = whole.place(start..start + text.len() as u64);

@@ -47,6 +47,8 @@ pub(crate) struct ProgressReporter {
 
 struct ReporterState {
     report: JobProgress,
+    /// How far a work of several parts is, which is told in the place of how far each part is.
+    of_several: Option<StageProgress>,
     running: Option<RunningStage>,
     moved_at: Instant,
     unwritten: bool,
@@ -75,6 +77,7 @@ impl ProgressReporter {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         let state = ReporterState {
             report: JobProgress::default(),
+            of_several: None,
             running: None,
             moved_at: Instant::now(),
             unwritten: false,
@@ -103,7 +106,7 @@ impl ProgressReporter {
             state.running =
                 Some(RunningStage { stage, began, metrics: Arc::clone(&self.metrics), _span: span });
         }
-        state.report = JobProgress { stage: Some(stage), progress: None };
+        state.report = JobProgress { stage: Some(stage), progress: state.of_several.clone() };
         state.moved_at = began;
         state.unwritten = true;
         drop(state);
@@ -126,10 +129,18 @@ impl ProgressReporter {
         self.stage_changed.notify_one();
     }
 
+    /// From the next stage on so many of so many addresses are read; none when the work is of one part again.
+    pub(crate) fn of_several(&self, read: Option<(u64, u64)>) {
+        let of = |(done, total)| StageProgress { done, total: Some(total), unit: "addresses".to_owned() };
+        self.state.lock().of_several = read.map(of);
+    }
+
     /// The stage is so far; written within a second.
     pub(crate) fn at(&self, done: u64, total: Option<u64>, unit: &str) {
         let mut state = self.state.lock();
-        state.report.progress = Some(StageProgress { done, total, unit: unit.to_owned() });
+        if state.of_several.is_none() {
+            state.report.progress = Some(StageProgress { done, total, unit: unit.to_owned() });
+        }
         state.moved_at = Instant::now();
         state.unwritten = true;
     }

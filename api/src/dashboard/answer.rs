@@ -190,6 +190,7 @@ pub(super) struct TraceCitation {
     pub(super) document_name: String,
     pub(super) chunk_id: ChunkId,
     pub(super) place: SourceSpan,
+    pub(super) page: Option<u32>,
     pub(super) quote: String,
     pub(super) verified: bool,
 }
@@ -280,7 +281,7 @@ impl AnswerCard {
             sources.push(SourceRow {
                 n: citation.n,
                 name: citation.document_name.clone(),
-                place: place_words(&citation.place),
+                place: place_words(&citation.place.cited_on(citation.page)),
                 href: format!("{}{}", context.root, path.trim_start_matches('/')),
                 quote: citation.quote.clone(),
                 standing,
@@ -295,14 +296,14 @@ impl AnswerCard {
         let standings = body.standings();
         let mut sources = Vec::with_capacity(body.citations.len());
         for (citation, standing) in std::mem::take(&mut body.citations).into_iter().zip(standings) {
-            let TraceCitation { n, document_id, document_name, chunk_id, place, quote, verified: _ } =
+            let TraceCitation { n, document_id, document_name, chunk_id, place, page, quote, verified: _ } =
                 citation;
             let path = context.links.path_to_quote(context.workspace, document_id, chunk_id, &quote).await?;
             let href = format!("{}{}", context.root, path.trim_start_matches('/'));
             sources.push(SourceRow {
                 n,
                 name: document_name,
-                place: place_words(&place),
+                place: place_words(&place.cited_on(page)),
                 href,
                 quote,
                 standing,

@@ -33,10 +33,12 @@ struct CitedPassagePage<'a> {
     image: Option<PageImage<'a>>,
 }
 
-/// The picture of the page that a passage begins on.
+/// The picture of a page that a passage is on.
 struct PageImage<'a> {
     /// Its path from the page's folder.
     path: &'a str,
+    /// What is on it, for those who do not see it.
+    words: String,
     /// Of the page, for the space that is kept free until it is there.
     width: u32,
     height: u32,
@@ -87,15 +89,16 @@ pub(super) async fn page(
     reason = "sizes of pages are within bounds"
 )]
 fn show_passage(document: &str, passage: &CitedPassage, token: &str) -> ApiResult {
-    let CitedPassage { place, page_size, url, before, lead, quote, rest, after } = passage;
+    let CitedPassage { place, page, page_size, url, before, lead, quote, rest, after } = passage;
     let path = format!("{token}/page.png");
     let image = page_size.map(|(width, height)| PageImage {
         path: &path,
+        words: picture_words(passage),
         width: width.round() as u32,
         height: height.round() as u32,
     });
     let headings = place.heading.as_deref().unwrap_or_default().join(" › ");
-    let place = place_words(place);
+    let place = place_words(&place.cited_on(*page));
     let url = url.as_deref().unwrap_or_default();
     let page = CitedPassagePage {
         document,
@@ -110,6 +113,23 @@ fn show_passage(document: &str, passage: &CitedPassage, token: &str) -> ApiResul
         image,
     };
     html(&PagePolicy::Static, StatusCode::OK, &page)
+}
+
+/// Which page a picture shows, and what is marked on it.
+fn picture_words(passage: &CitedPassage) -> String {
+    let marked = if passage.quote.is_empty() {
+        "the passage marked if it is"
+    } else {
+        "the quoted words marked if they are"
+    };
+    let page = match passage.pages() {
+        Some((first, last)) if first < last => {
+            format!("The one of the pages {first} to {last} that is meant")
+        }
+        Some((page, _)) => format!("Page {page}"),
+        None => "A page".to_owned(),
+    };
+    format!("{page}, with {marked} found on it")
 }
 
 #[cfg(test)]
@@ -129,7 +149,7 @@ mod tests {
             quote: hostile,
             rest: hostile,
             after: hostile,
-            image: Some(PageImage { path: hostile, width: 595, height: 842 }),
+            image: Some(PageImage { path: hostile, words: hostile.to_owned(), width: 595, height: 842 }),
         };
         let text = page.render().unwrap();
         assert!(!text.contains("<script") && text.matches("</title>").count() == 1, "{text}");

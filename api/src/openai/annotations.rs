@@ -29,7 +29,7 @@ pub(super) struct CitationDetail {
     /// The passage of it.
     #[schema(value_type = String)]
     chunk_id: ChunkId,
-    /// Its first page, where the document has pages.
+    /// The page that the words begin on, where the document has pages; the passage's first where that is not known.
     #[schema(required = true)]
     page: Option<u32>,
     /// Where it stands in the document.
@@ -104,7 +104,7 @@ fn markers_of(citation: &CitationView, url: &str) -> impl Iterator<Item = CitedM
             n: citation.n,
             document_id: citation.document_id,
             chunk_id: citation.chunk_id,
-            page: citation.place.page,
+            page: citation.page.or(citation.place.page),
             place: citation.place.clone(),
             quote: citation.quote.clone(),
             verified: citation.verified,
@@ -135,6 +135,7 @@ pub(super) mod testing {
             document_name: format!("report {n}.pdf"),
             chunk_id: ChunkId::from(uuid::Uuid::from_u128(7)),
             place: SourceSpan { page: Some(2), page_end: Some(2), ..SourceSpan::default() },
+            page: Some(2),
             url: None,
             quote: "had sailed the route twice before".to_owned(),
             verified: true,

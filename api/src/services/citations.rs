@@ -6,7 +6,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use lectern_agents::answer::place_url;
 use lectern_db::{self as db, Db};
-use lectern_parse::protocol::ImageFormat;
+use lectern_parse::protocol::{ImageFormat, TextToMark};
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::{Clock, Timestamp},
@@ -50,7 +50,9 @@ pub(crate) struct CitedPage {
 #[derive(Debug)]
 pub(crate) struct CitedPassage {
     pub(crate) place: SourceSpan,
-    /// Width and height of the page that it begins on, in points, where there is an image of it.
+    /// The page that the quoted words begin on, or the passage without any, as far as that is known.
+    pub(crate) page: Option<u32>,
+    /// Width and height of the page that is shown first, in points, where there is an image of it.
     pub(crate) page_size: Option<(f32, f32)>,
     /// Where the document itself can be opened, if it has an address.
     pub(crate) url: Option<String>,
@@ -126,15 +128,15 @@ impl CitationLinks {
         let chunks = self.around(link.workspace, id, link.passage.chunk).await?;
         let mut passage = CitedPassage::find(&document, &chunks, &link.passage);
         if let Some(passage) = &mut passage
-            && let Some(number) = passage.place.page
+            && let Some((number, _)) = passage.pages()
         {
             passage.page_size = self.pages.size(link.workspace, id, number).await?;
         }
         Ok(CitedPage { document_name: document.name, passage })
     }
 
-    /// The pages that the passage of a link is on, with its words to be marked: nobody knows which of them these are on before it is
-    /// drawn.
+    /// The pages that the words of a link may be on, with these to be marked: of what was read before it was noted where pages begin,
+    /// nobody knows which of them it is before it is drawn.
     ///
     /// # Errors
     /// Not found as in [`CitationLinks::open`], and when there are no such images.
@@ -145,10 +147,14 @@ impl CitationLinks {
         let document = document.ok_or_else(opens_nothing)?;
         let chunks = self.around(workspace, passage.document, passage.chunk).await?;
         let cited = CitedPassage::find(&document, &chunks, &passage).ok_or_else(opens_nothing)?;
-        let first = cited.place.page.ok_or_else(opens_nothing)?;
-        let last = cited.place.page_end.unwrap_or(first).clamp(first, first.saturating_add(MAX_PAGES - 1));
+        let (first, last) = cited.pages().ok_or_else(opens_nothing)?;
         let CitedPassage { lead, quote, rest, .. } = cited;
-        let highlights = vec![Highlight::Text(if quote.is_empty() { lead + &rest } else { quote })];
+        let mark = if quote.is_empty() {
+            TextToMark::from((lead + &rest).as_str())
+        } else {
+            TextToMark { text: quote, before: lead, after: rest }
+        };
+        let highlights = vec![Highlight::Text(mark)];
         let mut pages = Vec::new();
         for page in first..=last {
             let (document, highlights) = (document.clone(), highlights.clone());
@@ -243,8 +249,11 @@ impl CitedPassage {
         let neighbour = |at: Option<usize>| at.and_then(|at| chunks.get(at));
         let place = chunk.place.0.clone();
         let (lead, quote, rest) = marked(&chunk.text, cited.quote.clone());
+        let page = place.page_at(&chunk.text, lead.len()).filter(|_| !quote.is_empty());
+        let page = page.or_else(|| place.only_page());
         Some(Self {
-            url: place_url(document.r#type, &document.url, &place),
+            url: place_url(document.r#type, &document.url, &place.cited_on(page)),
+            page,
             before: neighbour(at.checked_sub(1)).map_or_else(String::new, |other| end_of(other, chunk)),
             lead: lead.to_owned(),
             quote: quote.to_owned(),
@@ -253,6 +262,16 @@ impl CitedPassage {
             place,
             page_size: None,
         })
+    }
+
+    /// The first and the last page that its words may be on; of many, the first few.
+    pub(crate) fn pages(&self) -> Option<(u32, u32)> {
+        if let Some(page) = self.page {
+            return Some((page, page));
+        }
+        let first = self.place.page?;
+        let last = self.place.page_end.unwrap_or(first);
+        Some((first, last.clamp(first, first.saturating_add(MAX_PAGES - 1))))
     }
 }
 

@@ -66,7 +66,7 @@ pub struct StageProgress {
     pub done: u64,
     /// Units in all, once that is known.
     pub total: Option<u64>,
-    /// What is counted: `bytes`, `pages`, `chunks`.
+    /// What is counted: `bytes`, `pages`, `chunks`, `addresses`.
     pub unit: String,
 }
 

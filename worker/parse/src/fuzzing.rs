@@ -17,7 +17,7 @@ use crate::{
     protocol::{
         self, DrawRequest, FeedEntry, FeedListing, ImageFormat, Listing, ListingCollector, ListingKind,
         ListingRequest, MAX_LISTED, MAX_TITLE, MAX_URL, MarkKind, PageLinks, ParseFrame, ParseOptions,
-        ParsedPart, SitemapListing, SourceKind, SourceMetadata, TextMark,
+        ParsedPart, SitemapListing, SourceKind, SourceMetadata, TextMark, TextToMark,
     },
 };
 
@@ -71,11 +71,12 @@ pub fn pdf(bytes: &[u8]) {
 /// The first page of a PDF as a small picture, with marks on it.
 pub fn draw(bytes: &[u8]) {
     let marks = ["the", "of a page that is quoted at some length, over the end of a line"];
+    let between = TextToMark { text: "a".to_owned(), before: "this is".to_owned(), after: "page".to_owned() };
     let request = DrawRequest {
         page: 1,
         width: 200,
         format: ImageFormat::Png,
-        marks: marks.map(str::to_owned).to_vec(),
+        marks: marks.map(TextToMark::from).into_iter().chain([between]).collect(),
         words: Vec::new(),
         memory_bytes: 0,
         cpu_seconds: 0,

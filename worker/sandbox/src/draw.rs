@@ -2,6 +2,7 @@
 
 use lectern_parse::protocol::{
     self, DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, ImageFormat, MessageDecoder, PageDrawing,
+    TextToMark,
 };
 use lectern_shared::model::page::RecognisedWord;
 use tokio::{
@@ -21,7 +22,7 @@ pub struct DrawOrder {
     /// How the image is written.
     pub format: ImageFormat,
     /// Texts that are to be marked.
-    pub marks: Vec<String>,
+    pub marks: Vec<TextToMark>,
     /// The words that were recognised on the page, if it is a scan.
     pub words: Vec<RecognisedWord>,
 }

@@ -333,8 +333,8 @@ async fn split(
                     return Err(too_many_passages(most));
                 }
                 let ordinal = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
-                // The place is part of what the id is made of, in the form in which it is stored.
-                let place_json = serde_json::to_string(&place)
+                // The place is part of what the id is made of, as JSON.
+                let place_json = serde_json::to_string(&place.identity())
                     .map_err(|error| IngestFailure::Internal(error.to_string()))?;
                 chunks.push(NewChunk {
                     ordinal,

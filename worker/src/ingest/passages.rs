@@ -123,8 +123,8 @@ mod tests {
         let mut table = ExtractedText::default();
         table.push("name: Ada", [TextMark { at: 0, what: MarkKind::Row(1) }]);
         let mut extracted = ExtractedText::default();
-        extracted.append("Table", table);
-        extracted.append("News", ExtractedText::plain("Green is told of here. ".repeat(400)));
+        extracted.append("Table", 1, table);
+        extracted.append("News", 2, ExtractedText::plain("Green is told of here. ".repeat(400)));
         let mut places = Vec::new();
         let Ok(()) =
             cut(&extracted, None, &TokenCounter::default(), &|_| Ok(()), |PassageSlice { place, .. }| {

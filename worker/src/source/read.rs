@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Raised whenever parsers or the splitter make something else of the same bytes: sources are then read again, changed or not.
-const READERS: u32 = 4;
+const READERS: u32 = 5;
 /// Bytes that are hashed at a time.
 const HASHED: usize = 64 << 10;
 
@@ -241,7 +241,9 @@ impl SourceReading<'_> {
         let mut whole = ExtractedText::default();
         let (mut read, mut bytes) = (0, 0);
         let mut failed = None;
-        for address in addresses {
+        let total = addresses.len() as u64;
+        for (number, address) in (1_u32..).zip(addresses) {
+            self.progress.of_several(Some((u64::from(number) - 1, total)));
             self.progress.stage(IngestionStage::Fetch);
             match self.address(address, None).await {
                 Ok(found) => {
@@ -250,7 +252,7 @@ impl SourceReading<'_> {
                     let title = extracted.source.title.clone();
                     let address = extracted.source.canonical_url.clone();
                     let title = title.or(address).unwrap_or_default();
-                    whole.append(&title, extracted);
+                    whole.append(&title, number, extracted);
                     read += 1;
                 }
                 Err(IngestFailure::Document(error)) if !error.retryable => {
@@ -267,6 +269,7 @@ impl SourceReading<'_> {
                 return Err(IngestFailure::permanent("too_large", message));
             }
         }
+        self.progress.of_several(None);
         match failed {
             Some((error, _)) if read == 0 => return Err(IngestFailure::Document(error)),
             Some((error, count)) => whole.warnings.push(IngestionWarning {

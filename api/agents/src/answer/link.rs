@@ -11,8 +11,8 @@ use crate::search::PassageHit;
 /// The video site's domains, and the one of its short addresses.
 const VIDEO_DOMAINS: [&str; 3] = ["youtube.com", "youtube-nocookie.com", "youtu.be"];
 
-/// The address of a passage: of its page, of its moment, or of its document. None for what has no address, and where a document
-/// was made of several and nobody knows which one the passage is from.
+/// The address of a passage: of its page, of its moment, or of its document, which may have several. None for what has no address, and where
+/// nobody knows which of several the passage is from.
 pub fn passage_url(passage: &PassageHit) -> Option<String> {
     place_url(passage.document_type, &passage.document_url, &passage.chunk.place.0)
 }
@@ -20,7 +20,10 @@ pub fn passage_url(passage: &PassageHit) -> Option<String> {
 /// [`passage_url`] for a place in a document of this type and at this address.
 pub fn place_url(r#type: DocumentType, url: &str, place: &SourceSpan) -> Option<String> {
     let addresses = addresses(r#type, url);
-    let [address] = addresses.as_slice() else { return None };
+    let address = match (addresses.as_slice(), place.address) {
+        ([address], _) => address,
+        (several, number) => several.get(usize::try_from(number?).ok()?.checked_sub(1)?)?,
+    };
     let mut url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     if let Some(page) = place.page {
         url.set_fragment(Some(&format!("page={page}")));
@@ -65,6 +68,8 @@ mod tests {
     #[test]
     fn a_citation_leads_to_the_page_or_to_the_moment_of_its_passage() {
         use DocumentType::{Pdf, Txt, Url, Video};
+        let of = |number| SourceSpan { address: Some(number), ..SourceSpan::default() };
+        let (of_second, of_ninth) = (of(2), of(9));
         let (plain, on_page, at_moment) = (
             SourceSpan::default(),
             SourceSpan { page: Some(7), page_end: Some(8), ..SourceSpan::default() },
@@ -96,6 +101,9 @@ mod tests {
             ),
             (Video, "https://notyoutube.com/a", &at_moment, Some("https://notyoutube.com/a#t=83")),
             (Url, "https://a.example, https://b.example", &plain, None),
+            (Url, "https://a.example, https://b.example", &of_second, Some("https://b.example")),
+            (Url, "https://a.example", &of_second, Some("https://a.example")),
+            (Url, "https://a.example, https://b.example", &of_ninth, None),
             (Txt, "", &plain, None),
             (Txt, "", &on_page, None),
         ] {

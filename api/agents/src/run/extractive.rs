@@ -64,7 +64,8 @@ fn quote_best(question: &str, sources: &[NumberedSource]) -> ExtractiveAnswer {
         }
         let found = verify_quote(&quote, passage);
         // Writing to a string cannot fail.
-        let origin = source.part(found.as_ref()).map(origin).unwrap_or_default();
+        let of_part = |part| origin(part, source.page(part, found.as_ref()));
+        let origin = source.part(found.as_ref()).map(of_part).unwrap_or_default();
         let _ = write!(text, "\n\n“{quote}{}{origin})", behind_quote(source.n));
         let verified = found.is_some();
         citations.push(AnswerCitation { n: source.n, verified, range: found, quote, markers: Vec::new() });
@@ -93,9 +94,9 @@ pub(super) fn find_markers(answer: &str, citations: &mut [AnswerCitation]) {
     }
 }
 
-/// The document's name and the place in it, for people.
-fn origin(passage: &ExcerptPassage) -> String {
-    let place = &passage.place;
+/// The document's name and the place in it of words that begin on this page, for people.
+fn origin(passage: &ExcerptPassage, page: Option<u32>) -> String {
+    let place = passage.place.cited_on(page);
     let name = &passage.document_name;
     match (place.page, place.page_end) {
         (Some(first), Some(last)) if first < last => format!("{name}, pages {first}–{last}"),

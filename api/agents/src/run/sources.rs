@@ -8,6 +8,7 @@ use lectern_shared::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::{
     answer::passage_url,
@@ -45,6 +46,14 @@ pub(super) struct ExcerptPassage {
 }
 
 impl ExcerptPassage {
+    /// Where it can be opened at the page that words of it begin on.
+    pub(super) fn url_on(&self, page: Option<u32>) -> Option<String> {
+        let (Some(url), Some(page)) = (&self.url, page) else { return self.url.clone() };
+        let mut url = Url::parse(url).ok()?;
+        url.set_fragment(Some(&format!("page={page}")));
+        Some(url.into())
+    }
+
     /// The part of a stretch of the excerpt that stands in this passage, in bytes of the passage; none when it begins before.
     pub(super) fn own_range(&self, stretch: &Range<usize>) -> Option<Range<usize>> {
         let start = stretch.start.checked_sub(self.range.start)?;
@@ -112,6 +121,15 @@ impl NumberedSource {
         };
         let most = self.found.parts.iter().map(shared).max().unwrap_or(0);
         self.found.parts.iter().find(|part| most > 0 && shared(part) == most).or(best)
+    }
+
+    /// The page that a stretch of the text begins on, which this passage of it holds; without a stretch the one that the whole passage stands
+    /// on. None when that is not known.
+    pub(super) fn page(&self, passage: &ExcerptPassage, stretch: Option<&Range<usize>>) -> Option<u32> {
+        let text = self.found.text.get(passage.range.clone()).unwrap_or_default();
+        let own = stretch.and_then(|stretch| passage.own_range(stretch));
+        let begins = own.and_then(|own| passage.place.page_at(text, own.start));
+        begins.or_else(|| passage.place.only_page())
     }
 
     /// Its passages, as traces and events show them.

@@ -156,8 +156,12 @@ pub struct CitationView {
     /// Where the passage stands in the document.
     #[schema(value_type = PlaceView)]
     pub place: SourceSpan,
-    /// Where the passage can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Null for
-    /// documents that were uploaded, came as text, or were made of several addresses.
+    /// The page that the words begin on, of a document with pages. Null when that is not known, such as for a passage over several pages of
+    /// which nothing is quoted.
+    #[schema(required = true)]
+    pub page: Option<u32>,
+    /// Where the words can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Of several addresses
+    /// it is the one that the passage is from. Null for documents that were uploaded or came as text.
     #[schema(required = true)]
     pub url: Option<String>,
     /// The words that are quoted. When the answer quotes none: the passage's sentence that supports it best, or nothing.
@@ -216,6 +220,13 @@ pub struct PlaceView {
     /// PDF: the last page that it touches.
     #[schema(required = false, minimum = 1)]
     page_end: u32,
+    /// PDF: where each page begins that it touches besides the first, in Unicode code points of the extracted text. Not there for a passage on
+    /// one page, and for what was read before version 0.2.
+    #[schema(required = false)]
+    page_starts: Vec<u64>,
+    /// URL, of several addresses: the number of the one that it is from, counted from 1.
+    #[schema(required = false, minimum = 1)]
+    address: u32,
     /// CSV: the first data row, counted from 1 without the header.
     #[schema(required = false, minimum = 1)]
     row: u64,
@@ -283,13 +294,15 @@ impl CitationView {
 
     pub(super) fn new(source: &NumberedSource, cited: &AnswerCitation) -> Option<Self> {
         let passage = source.part(cited.range.as_ref())?;
+        let page = source.page(passage, cited.range.as_ref());
         Some(Self {
             n: source.n,
             document_id: passage.document_id,
             document_name: passage.document_name.clone(),
             chunk_id: passage.chunk_id,
             place: passage.place.clone(),
-            url: passage.url.clone(),
+            page,
+            url: passage.url_on(page),
             quote: cited.quote.clone(),
             verified: cited.verified,
             markers: cited
@@ -372,6 +385,7 @@ pub fn example() -> Value {
             "documentName": "report.pdf",
             "chunkId": "5f0b7a52-1c3e-5d84-9a6f-2b7c8d9e0f11",
             "place": place,
+            "page": 2,
             "url": "https://example.com/report.pdf#page=2",
             "quote": sentence,
             "verified": true,
@@ -441,6 +455,8 @@ mod tests {
         SourceSpan {
             page: Some(1),
             page_end: Some(2),
+            page_starts: Some(vec![2]),
+            address: Some(1),
             row: Some(1),
             row_end: Some(2),
             start: Some(0.5),

@@ -211,7 +211,7 @@ impl CitedAnswer {
 /// A source, for people.
 fn line(citation: &CitationView, quotations: &AnswerQuotations, url: &str) -> String {
     let CitationView { n, quote, verified, .. } = citation;
-    let title = title(&citation.document_name, &citation.place);
+    let title = title(&citation.document_name, &citation.place.cited_on(citation.page));
     let quote = match (quote.is_empty(), verified) {
         (true, _) => String::new(),
         (false, true) => format!(": \"{quote}\" (verified)"),
@@ -227,13 +227,14 @@ fn line(citation: &CitationView, quotations: &AnswerQuotations, url: &str) -> St
 fn shown(citation: &CitationView, url: &str) -> Value {
     let mut source = json!({
         "n": citation.n,
-        "title": title(&citation.document_name, &citation.place),
+        "title": title(&citation.document_name, &citation.place.cited_on(citation.page)),
         "documentId": citation.document_id,
         "quote": citation.quote,
         "verified": citation.verified,
         "url": url,
     });
-    if let (Some(page), Some(fields)) = (citation.place.page, source.as_object_mut()) {
+    let page = citation.page.or(citation.place.page);
+    if let (Some(page), Some(fields)) = (page, source.as_object_mut()) {
         fields.insert("page".to_owned(), json!(page));
     }
     source
@@ -304,6 +305,7 @@ mod tests {
                 document_name: "House rules".to_owned(),
                 chunk_id: uuid::Uuid::from_u128(7).into(),
                 place: SourceSpan::default(),
+                page: None,
                 url: None,
                 quote: quote.to_owned(),
                 verified,

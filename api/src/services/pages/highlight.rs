@@ -3,6 +3,7 @@
 use std::{ops::Range, str::FromStr};
 
 use lectern_db::{self as db, Db};
+use lectern_parse::protocol::TextToMark;
 use lectern_shared::{
     ids::{ChunkId, WorkspaceId},
     model::document::{Chunk, Document},
@@ -13,6 +14,8 @@ use crate::{error::ApiError, services::documents::CitedParts};
 
 /// Passages that a stretch of text may go over.
 const MAX_CHUNKS: u32 = 20;
+/// Characters on each side of a stretch that tell its place from others with the same words.
+const AROUND: u64 = 300;
 
 /// Something to mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub(crate) enum Highlight {
     /// Characters of the document's text (Unicode code points).
     Characters(Range<u64>),
     /// A text itself.
-    Text(String),
+    Text(TextToMark),
 }
 
 impl Highlight {
@@ -50,14 +53,15 @@ impl FromStr for Highlight {
     }
 }
 
-/// The texts to look for on a page. What is no passage of the document, or not any more, marks nothing.
+/// The texts to look for on a page. What is no passage of the document, or not any more, marks nothing, and neither does what stands on
+/// other pages.
 pub(super) async fn texts(
     db: &Db,
     workspace: WorkspaceId,
     document: &Document,
     page: u32,
     highlights: &[Highlight],
-) -> Result<Vec<String>, ApiError> {
+) -> Result<Vec<TextToMark>, ApiError> {
     let mut texts = Vec::new();
     for highlight in highlights {
         match highlight {
@@ -65,26 +69,29 @@ pub(super) async fn texts(
             Highlight::Passage(id) => {
                 let ordinal = db::chunks::ordinal(db, workspace, document.id, *id).await?;
                 if let Some(ordinal) = ordinal {
-                    let chunks = db::chunks::list(db, workspace, document.id, ordinal, 1).await?;
-                    texts.extend(chunks.into_iter().map(|chunk| chunk.text));
+                    let chunks = db::chunks::list(db, workspace, document.id, ordinal - 1, 3).await?;
+                    let passage = chunks.iter().find(|chunk| chunk.chunk_id == *id);
+                    let range = passage.map(|chunk| chunk.place.0.char_start..chunk.place.0.char_end);
+                    texts.extend(range.and_then(|range| on_page(&chunks, &range, page)));
                 }
             }
             Highlight::Characters(range) => {
-                texts.extend(characters(db, workspace, document, page, range).await?);
+                let chunks = around(db, workspace, document, page, range).await?;
+                texts.extend(on_page(&chunks, range, page));
             }
         }
     }
     Ok(texts)
 }
 
-/// The text of a stretch as far as a page may hold it, from the passages there.
-async fn characters(
+/// The passages that hold what a page may hold of a stretch, and some of what stands around that.
+async fn around(
     db: &Db,
     workspace: WorkspaceId,
     document: &Document,
     page: u32,
     range: &Range<u64>,
-) -> Result<Option<String>, ApiError> {
+) -> Result<Vec<Chunk>, ApiError> {
     let passages = document.search_index.as_ref().map_or(0, |index| index.0.chunks);
     let passage = async |ordinal, count| db::chunks::list(db, workspace, document.id, ordinal, count).await;
     // The last passage that begins at or before the stretch, or ends before the page: they are in the order of the text.
@@ -101,27 +108,41 @@ async fn characters(
             high = middle;
         }
     }
-    Ok(joined(&passage(low, MAX_CHUNKS).await?, range))
+    // What stands before the stretch may be in the passage before.
+    Ok(passage(low - 1, MAX_CHUNKS + 1).await?)
 }
 
-/// What these passages, which follow one another, hold of a stretch.
-fn joined(chunks: &[Chunk], range: &Range<u64>) -> Option<String> {
+/// What of a stretch stands on a page, as far as these passages hold it, which follow one another; and what is around it there.
+fn on_page(chunks: &[Chunk], range: &Range<u64>, page: u32) -> Option<TextToMark> {
+    let (text, own) = joined(chunks, range, page)?;
+    let said = |range: Range<u64>| joined(chunks, &range, page).map_or_else(String::new, |(text, _)| text);
+    Some(TextToMark {
+        text,
+        before: said(own.start.saturating_sub(AROUND)..own.start),
+        after: said(own.end..own.end.saturating_add(AROUND)),
+    })
+}
+
+/// What these passages hold of a stretch on a page, and where that begins and ends.
+fn joined(chunks: &[Chunk], range: &Range<u64>, page: u32) -> Option<(String, Range<u64>)> {
     let mut text = String::new();
-    let mut at = range.start;
+    let mut own: Option<Range<u64>> = None;
     for chunk in chunks {
         let place = &chunk.place.0;
-        let (from, to) = (at.max(place.char_start), range.end.min(place.char_end));
+        let Some(shown) = place.on_page(page) else { continue };
+        let begins = own.as_ref().map_or(range.start, |own| own.end);
+        let (from, to) = (begins.max(shown.start), range.end.min(shown.end));
         if from >= to {
             continue;
         }
         let index = |at: u64| usize::try_from(at - place.char_start).unwrap_or(usize::MAX);
         // A passage may say more than its stretch of the text, before it: the header of the table that it is a part of.
         let length = place.char_end - place.char_start;
-        let own = chunk.text.chars().count().saturating_sub(usize::try_from(length).unwrap_or(usize::MAX));
-        text.extend(chunk.text.chars().skip(own + index(from)).take(index(to) - index(from)));
-        at = to;
+        let more = chunk.text.chars().count().saturating_sub(usize::try_from(length).unwrap_or(usize::MAX));
+        text.extend(chunk.text.chars().skip(more + index(from)).take(index(to) - index(from)));
+        own = Some(own.map_or(from, |own| own.start)..to);
     }
-    (!text.is_empty()).then_some(text)
+    own.filter(|_| !text.is_empty()).map(|own| (text, own))
 }
 
 #[cfg(test)]
@@ -159,14 +180,34 @@ mod tests {
     fn a_stretch_is_put_together_from_passages_that_repeat_one_another() {
         let chunks =
             [chunk("Größe eins. Zwei.", 0, 17), chunk("Zwei. Drei.", 12, 23), chunk("Vier.", 24, 29)];
-        assert_eq!(joined(&chunks, &(6..20)).unwrap(), "eins. Zwei. Dr");
-        assert_eq!(joined(&chunks, &(25..900)).unwrap(), "ier.");
-        assert_eq!(joined(&chunks, &(900..901)), None);
+        let said = |range| joined(&chunks, &range, 1);
+        assert_eq!(said(6..20), Some(("eins. Zwei. Dr".to_owned(), 6..20)));
+        assert_eq!(said(25..900), Some(("ier.".to_owned(), 25..29)));
+        assert_eq!(said(900..901), None);
     }
 
     #[test]
     fn the_header_of_a_table_that_a_passage_repeats_is_no_part_of_its_stretch() {
         let chunks = [chunk("| A | B |\n| 1 | 2 |", 100, 109)];
-        assert_eq!(joined(&chunks, &(100..109)).unwrap(), "| 1 | 2 |");
+        assert_eq!(joined(&chunks, &(100..109), 1).unwrap().0, "| 1 | 2 |");
+    }
+
+    #[test]
+    fn of_a_stretch_a_page_has_what_stands_on_it_and_around_that() {
+        let mut over_pages = chunk("Page one.\n\nPage two.\n\nPage three.", 50, 83);
+        over_pages.place.0.page = Some(1);
+        over_pages.place.0.page_end = Some(3);
+        over_pages.place.0.page_starts = Some(vec![61, 72]);
+        let chunks = [over_pages];
+        let marked = |range, page| {
+            let TextToMark { text, before, after } = on_page(&chunks, &range, page)?;
+            Some([before, text, after])
+        };
+        let of = |texts: [&str; 3]| Some(texts.map(str::to_owned));
+        assert_eq!(marked(66..69, 2), of(["Page ", "two", ".\n\n"]));
+        assert_eq!(marked(66..69, 1), None, "it stands on the next");
+        assert_eq!(marked(55..77, 2), of(["", "Page two.\n\n", ""]));
+        assert_eq!(marked(55..77, 3), of(["", "Page ", "three."]));
+        assert_eq!(marked(900..901, 3), None);
     }
 }

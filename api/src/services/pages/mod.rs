@@ -31,7 +31,7 @@ use super::{
 use crate::error::{ApiError, ApiErrorKind};
 
 /// Raised whenever the same page would be drawn in another way.
-const DRAWING_VERSION: u32 = 2;
+const DRAWING_VERSION: u32 = 3;
 
 /// Pages that are read at a time where not all of them are shown.
 const READ_AT_ONCE: u32 = 200;
@@ -219,9 +219,7 @@ impl PageService {
 
     async fn stored(&self, workspace: WorkspaceId, document: &Document) -> Result<StoredFile, ApiError> {
         let file = uploads::find(&self.db, workspace, document.id).await?;
-        file.ok_or_else(|| {
-            no_pages("its file is not stored; upload the file instead of naming its address to see its pages")
-        })
+        file.ok_or_else(|| no_pages(without_file(document)))
     }
 
     /// The page's image, which may have been drawn before.
@@ -251,6 +249,18 @@ impl PageService {
         let drawn = DrawnPage { format: view.format, image: image.into(), boxes: boxes.into() };
         self.cache.put(etag, drawn.clone());
         Ok(drawn)
+    }
+}
+
+/// Why a document of which no file is stored has no pages.
+fn without_file(document: &Document) -> &'static str {
+    match document.r#type {
+        DocumentType::Pdf | DocumentType::Url => {
+            "its file is not stored; upload the file instead of naming its address to see its pages"
+        }
+        DocumentType::Txt | DocumentType::Csv | DocumentType::Video => {
+            "only PDFs have them that were uploaded, or that a source has brought"
+        }
     }
 }
 

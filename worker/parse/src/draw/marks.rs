@@ -14,11 +14,16 @@ use std::{
 use lectern_shared::model::page::{PageBox, RecognisedWord};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::{formats::pdf::hayro::PageGlyph, protocol::MAX_BOXES};
+use crate::{
+    formats::pdf::hayro::PageGlyph,
+    protocol::{MAX_BOXES, TextToMark},
+};
 
 /// The most texts that are looked for, and the most letters of one.
 const MAX_MARKS: usize = 50;
 const MAX_LETTERS: usize = 20_000;
+/// Letters on each side of a text that tell its place from others with the same words.
+const AROUND: usize = 200;
 /// A piece of a text has at least so many letters.
 const PIECE: usize = 10;
 /// Places where a piece may begin that are compared.
@@ -89,19 +94,20 @@ impl MarkedText {
         Self { units, orders }
     }
 
-    /// The boxes of all texts on a page of this size: one for each line of each.
-    pub(super) fn find_all(&self, texts: &[String], (width, height): (f32, f32)) -> Vec<PageBox> {
-        let mut boxes = Vec::new();
+    /// The boxes of all texts on a page of this size: one for each line of each. What several texts share has its boxes once.
+    pub(super) fn find_all(&self, texts: &[TextToMark], (width, height): (f32, f32)) -> Vec<PageBox> {
+        let (mut boxes, mut marked) = (Vec::new(), vec![false; self.units.len()]);
         for text in texts.iter().take(MAX_MARKS) {
-            let wanted: Vec<char> = letters(text).take(MAX_LETTERS).collect();
-            let found = self.orders.iter().map(|order| order.find(&wanted));
-            let best = found
-                .zip(&self.orders)
-                .reduce(|best, next| if next.0.letters > best.0.letters { next } else { best });
-            let Some((found, order)) = best else { continue };
+            let wanted = WantedText::of(text);
+            let in_its_place = self.best(|order| order.find_within(&wanted));
+            // Where the page does not say what stands around it, or says it in another order, the words are looked for by themselves.
+            let found = in_its_place
+                .filter(|(found, _)| found.letters > 0 && found.letters * 2 >= wanted.own.len())
+                .or_else(|| self.best(|order| order.find(wanted.own())));
+            let Some((found, order)) = found else { continue };
             for piece in found.pieces {
                 if boxes.len() < MAX_BOXES {
-                    self.add_boxes(order.units.get(piece).unwrap_or_default(), &mut boxes);
+                    self.add_boxes(order.units.get(piece).unwrap_or_default(), &mut marked, &mut boxes);
                 }
             }
         }
@@ -115,10 +121,19 @@ impl MarkedText {
         boxes
     }
 
-    /// Adds the boxes of units that follow one another: one for each stretch of a line.
-    fn add_boxes(&self, units: &[usize], boxes: &mut Vec<PageBox>) {
+    /// What is found in the order in which most of it is.
+    fn best(&self, find: impl Fn(&LetterOrder) -> FoundText) -> Option<(FoundText, &LetterOrder)> {
+        let found = self.orders.iter().map(|order| (find(order), order));
+        found.reduce(|best, next| if next.0.letters > best.0.letters { next } else { best })
+    }
+
+    /// Adds the boxes of units that follow one another and are not marked yet: one for each stretch of a line.
+    fn add_boxes(&self, units: &[usize], marked: &mut [bool], boxes: &mut Vec<PageBox>) {
         let mut open: Option<(PageBox, &MarkedUnit)> = None;
-        let units = units.iter().filter_map(|unit| self.units.get(*unit));
+        let is_new = |unit: &&usize| {
+            marked.get_mut(**unit).is_some_and(|is_marked| !std::mem::replace(is_marked, true))
+        };
+        let units = units.iter().filter(is_new).filter_map(|unit| self.units.get(*unit));
         for unit in units.filter(|unit| !unit.text.trim().is_empty() && is_sane(unit.place)) {
             open = Some(match open.take() {
                 Some((place, last)) if continues(last, unit) => (united(place, unit.place), unit),
@@ -197,6 +212,29 @@ fn letters(text: &str) -> impl Iterator<Item = char> + '_ {
     text.nfkd().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).map(undotted)
 }
 
+/// The letters of a text that is looked for, between those around it.
+struct WantedText {
+    letters: Vec<char>,
+    /// Those of the text itself.
+    own: Range<usize>,
+}
+
+impl WantedText {
+    fn of(mark: &TextToMark) -> Self {
+        let before: Vec<char> = letters(&mark.before).collect();
+        let mut all = before.get(before.len().saturating_sub(AROUND)..).unwrap_or_default().to_vec();
+        let start = all.len();
+        all.extend(letters(&mark.text).take(MAX_LETTERS));
+        let own = start..all.len();
+        all.extend(letters(&mark.after).take(AROUND));
+        Self { letters: all, own }
+    }
+
+    fn own(&self) -> &[char] {
+        self.letters.get(self.own.clone()).unwrap_or_default()
+    }
+}
+
 /// What of a text stands on a page in one order.
 #[derive(Default)]
 struct FoundText {
@@ -220,15 +258,21 @@ impl TextPiece {
         // The difference of `place.start - from`, without what could be below zero.
         (self.place.start + next.from).abs_diff(next.place.start + self.from) <= DETOUR
     }
+
+    /// Its letters in the order that say this part of the text.
+    fn saying(&self, part: &Range<usize>) -> Option<Range<usize>> {
+        let from = self.from.max(part.start);
+        let to = part.end.min(self.from + self.place.len());
+        (from < to).then(|| self.place.start + from - self.from..self.place.start + to - self.from)
+    }
 }
 
 /// The pieces in the order of the text, without those that stand on the page by chance.
-fn meant(pieces: &[TextPiece]) -> Vec<Range<usize>> {
+fn meant(pieces: &[TextPiece]) -> impl Iterator<Item = &TextPiece> {
     let longest = |pieces: &[TextPiece]| pieces.iter().map(|piece| piece.place.len()).max().unwrap_or(0);
     // Where all pieces are short, as in narrow columns, the longest of them show what is meant.
     let least = ALONE.min(longest(pieces) * 2 / 3);
-    let stretches = pieces.chunk_by(TextPiece::leads_to).filter(|stretch| longest(stretch) >= least);
-    stretches.flatten().map(|piece| piece.place.clone()).collect()
+    pieces.chunk_by(TextPiece::leads_to).filter(move |stretch| longest(stretch) >= least).flatten()
 }
 
 impl LetterOrder {
@@ -253,9 +297,20 @@ impl LetterOrder {
                 self.found(wanted.len(), std::iter::once(at..at + wanted.len()))
             });
         }
-        let pieces = meant(&self.pieces(wanted));
+        let pieces: Vec<_> = meant(&self.pieces(wanted)).map(|piece| piece.place.clone()).collect();
         let letters = pieces.iter().map(Range::len).sum();
         if letters < LEAST { FoundText::default() } else { self.found(letters, pieces) }
+    }
+
+    /// The text where it stands between what is around it; nothing when that is not known.
+    fn find_within(&self, wanted: &WantedText) -> FoundText {
+        if wanted.own.len() == wanted.letters.len() {
+            return FoundText::default();
+        }
+        let pieces = self.pieces(&wanted.letters);
+        let pieces: Vec<_> = meant(&pieces).filter_map(|piece| piece.saying(&wanted.own)).collect();
+        let letters = pieces.iter().map(Range::len).sum();
+        self.found(letters, pieces)
     }
 
     /// The longest pieces of a text, each behind the one before it if it stands there too.

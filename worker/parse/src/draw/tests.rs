@@ -21,7 +21,7 @@ fn request(page: u32, width: u32, format: ImageFormat, marks: &[&str]) -> DrawRe
         page,
         width,
         format,
-        marks: marks.iter().map(|mark| (*mark).to_owned()).collect(),
+        marks: marks.iter().map(|mark| (*mark).into()).collect(),
         words: Vec::new(),
         memory_bytes: 1 << 30,
         cpu_seconds: 10,

@@ -49,6 +49,24 @@ impl ImageFormat {
     }
 }
 
+/// A text that is to be marked on a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextToMark {
+    /// What is marked, as it was read.
+    pub text: String,
+    /// What stands before it, as far as that is known: a page may say the same words in several places.
+    pub before: String,
+    /// What stands behind it.
+    pub after: String,
+}
+
+impl From<&str> for TextToMark {
+    /// A text of which nothing else is known.
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned(), ..Self::default() }
+    }
+}
+
 /// What is to be drawn, and within which limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DrawRequest {
@@ -58,8 +76,8 @@ pub struct DrawRequest {
     pub width: u32,
     /// How the image is written.
     pub format: ImageFormat,
-    /// Texts that are to be marked on the page, as they were read; what they say of other pages is not looked for.
-    pub marks: Vec<String>,
+    /// Texts that are to be marked on the page; what they say of other pages is not looked for.
+    pub marks: Vec<TextToMark>,
     /// The words that were recognised on the page, if it is a scan: texts are looked for among them.
     pub words: Vec<RecognisedWord>,
     /// Address space the child allows itself, in bytes.

@@ -19,7 +19,9 @@ pub(crate) use self::{
     order::{MAX_HEADINGS, MAX_SECTIONS, MAX_SIDE},
 };
 pub use self::{
-    draw::{DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, IMAGE_WIDTHS, ImageFormat, PageDrawing},
+    draw::{
+        DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, IMAGE_WIDTHS, ImageFormat, PageDrawing, TextToMark,
+    },
     error::{ParseAbort, ParseError, ParserCrash},
     frame::{
         ChildMessage, MAX_MESSAGE, MAX_URL, MarkKind, MessageDecoder, OutlineEntry, PageSize, ParseFrame,

@@ -13,7 +13,7 @@ fn line(text: &str, left: f32, base: f32) -> Vec<PageGlyph> {
     text.chars().enumerate().map(glyph).collect()
 }
 
-fn marked(glyphs: Vec<PageGlyph>, text: &str) -> Vec<[i32; 4]> {
+fn all_marked(glyphs: Vec<PageGlyph>, texts: &[TextToMark]) -> Vec<[i32; 4]> {
     let whole = |place: PageBox| {
         [place.left, place.top, place.right, place.bottom].map(|edge| {
             #[expect(clippy::cast_possible_truncation, reason = "small numbers")]
@@ -21,8 +21,12 @@ fn marked(glyphs: Vec<PageGlyph>, text: &str) -> Vec<[i32; 4]> {
             edge
         })
     };
-    let boxes = MarkedText::of_glyphs(glyphs).find_all(&[text.to_owned()], PAGE);
+    let boxes = MarkedText::of_glyphs(glyphs).find_all(texts, PAGE);
     boxes.into_iter().map(whole).collect()
+}
+
+fn marked(glyphs: Vec<PageGlyph>, text: &str) -> Vec<[i32; 4]> {
+    all_marked(glyphs, &[text.into()])
 }
 
 #[test]
@@ -99,6 +103,41 @@ fn nothing_is_marked_where_nothing_is_found() {
     assert_eq!(marked(Vec::new(), "something that is long enough"), [[0; 4]; 0]);
 }
 
+/// A page that says a word in three places.
+fn contract() -> Vec<PageGlyph> {
+    let mut page = line("Agreement", 50.0, 100.0);
+    page.extend(line("this Agreement is made between", 50.0, 112.0));
+    page.extend(line("an end of the Agreement is told", 50.0, 124.0));
+    page
+}
+
+#[test]
+fn of_the_same_words_those_are_marked_that_stand_between_what_is_around_them() {
+    let between = |before: &str, after: &str| TextToMark {
+        text: "Agreement".to_owned(),
+        before: before.to_owned(),
+        after: after.to_owned(),
+    };
+    for (mark, place) in [
+        (between("", "this Agreement is"), [49, 92, 96, 103]),
+        (between("Agreement\nthis ", " is made between"), [74, 104, 121, 115]),
+        (between("end of the ", ""), [119, 116, 166, 127]),
+        // What is around it stands nowhere.
+        (between("something else that", "was signed"), [49, 92, 96, 103]),
+    ] {
+        assert_eq!(all_marked(contract(), std::slice::from_ref(&mark)), [place], "{mark:?}");
+    }
+}
+
+#[test]
+fn what_two_texts_share_is_marked_once() {
+    let texts = ["is made between", "Agreement is made"].map(TextToMark::from);
+    // "is made between" begins at the sixteenth letter of its line, "Agreement" at the sixth.
+    assert_eq!(all_marked(contract(), &texts), [[124, 104, 201, 115], [74, 104, 121, 115]]);
+    let twice = ["is made between", "is made between"].map(TextToMark::from);
+    assert_eq!(all_marked(contract(), &twice).len(), 1);
+}
+
 #[test]
 fn words_that_were_recognised_are_found_like_letters() {
     let word = |text: &str, left: f32| RecognisedWord {
@@ -107,7 +146,7 @@ fn words_that_were_recognised_are_found_like_letters() {
         confidence: 90,
     };
     let words = [word("Invoice", 50.0), word("number", 95.0), word("4711", 140.0), word("paid", 190.0)];
-    let boxes = MarkedText::of_words(&words).find_all(&["number 4711".to_owned()], PAGE);
+    let boxes = MarkedText::of_words(&words).find_all(&["number 4711".into()], PAGE);
     assert_eq!(boxes, [PageBox { left: 94.0, top: 99.0, right: 181.0, bottom: 111.0 }]);
 }
 
