@@ -126,8 +126,10 @@ async fn the_pages_of_a_pdf_can_be_changed_and_those_of_a_text_mean_nothing(mode
     assert_eq!(reversed.paths(), ["to_page"], "the resulting pages are what is checked");
 
     let text = ada.ingest(&json!({ "name": "B", "type": "TXT", "content": "text" })).await;
-    let text = change(&ada, &text, &json!({ "from_page": 3, "to_page": 1 }), false).await;
-    assert_eq!((&text["from_page"], &text["to_page"]), (&Value::Null, &Value::Null));
+    for ignored in [json!({ "from_page": 3, "to_page": 1 }), json!({ "from_page": "abc", "to_page": 0 })] {
+        let text = change(&ada, &text, &ignored, false).await;
+        assert_eq!((&text["from_page"], &text["to_page"]), (&Value::Null, &Value::Null));
+    }
 }
 
 async fn the_earlier_index_answers_until_a_change_is_ingested(mode: Mode) {
@@ -188,7 +190,8 @@ async fn a_change_that_cannot_be_is_refused_and_changes_nothing(mode: Mode) {
         (&pdf, json!({ "url": "" }), &["url"]),
         (&pdf, json!({ "content": "text" }), &["content"]),
         (&pdf, json!({ "url": "https://" }), &["url"]),
-        (&pdf, json!({ "url": format!("{url},https://"), "metadata": 5 }), &["metadata"]),
+        (&pdf, json!({ "url": format!("{url},https://"), "metadata": 5 }), &["metadata", "url"]),
+        (&text, json!({ "url": format!("{url}, {url}") }), &["url"]),
         (&pdf, json!({ "from_page": 0, "to_page": "last" }), &["from_page", "to_page"]),
         (&pdf, json!({ "metadata": [], "splitter": { "type": "knife" } }), &["metadata", "splitter.type"]),
         (&pdf, json!({ "authorization": { "type": "bearer" } }), &["authorization.token"]),

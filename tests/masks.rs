@@ -158,14 +158,17 @@ async fn the_authorization_of_a_document_goes_to_no_other_host(mode: Mode) {
     refused().await;
     change(&ada, &document, &json!({ "url": beside }), true).await;
     assert_eq!(web.requests("/b.txt")[0].header("authorization"), Some(format!("Bearer {HERE}").as_str()));
-    // A text in between does not make it anybody's.
+    // A text in between does not make it anybody's: it is forgotten with the address.
     let read = ada.read(&path).await;
+    assert_eq!(read["hasAuthorization"], true, "{read:#}");
     let inline = change(&ada, &read, &json!({ "content": "A text." }), true).await;
-    refused().await;
+    assert_eq!(inline["hasAuthorization"], false, "{inline:#}");
+    let open = change(&ada, &inline, &json!({ "url": elsewhere }), true).await;
+    let inline = change(&ada, &open, &json!({ "content": "A text." }), true).await;
     let own = change(&ada, &inline, &json!({ "url": elsewhere, "authorization": bearer(THERE) }), true).await;
     let sent: Vec<_> =
         other.requests("/c.txt").iter().map(|seen| seen.header("authorization").map(str::to_owned)).collect();
-    assert_eq!(sent, [Some(format!("Bearer {THERE}"))]);
+    assert_eq!(sent, [None, Some(format!("Bearer {THERE}"))]);
     change(&ada, &own, &json!({ "url": url, "authorization": null }), true).await;
     assert_eq!(web.requests("/a.txt").last().expect("a request").header("authorization"), None);
     service.assert_no_secret_in_logs(&[HERE, THERE]);

@@ -112,14 +112,53 @@ async fn a_document_with_one_wrong_field_is_refused_for_that_field() {
         (
             &pdf,
             json!({ "authorization": { "type": "headers", "headers": { "X-Key": 1 } } }),
-            "authorization.headers",
+            "authorization.headers.X-Key",
         ),
+        // What could never be sent is not found out in the background.
+        (&pdf, json!({ "authorization": { "type": "bearer", "token": "abc\n" } }), "authorization.token"),
+        (
+            &pdf,
+            json!({ "authorization": { "type": "headers", "headers": { "X Key": "a" } } }),
+            "authorization.headers.X Key",
+        ),
+        (
+            &pdf,
+            json!({ "authorization": { "type": "headers", "headers": { "X-Key": "a\r\nX-Other: b" } } }),
+            "authorization.headers.X-Key",
+        ),
+        (
+            &pdf,
+            json!({ "authorization": { "type": "headers", "headers": { "Host": "a", "X-Key": "b" } } }),
+            "authorization.headers.Host",
+        ),
+        (
+            &pdf,
+            json!({ "authorization": { "type": "headers", "headers": { "Content-Length": "1" } } }),
+            "authorization.headers.Content-Length",
+        ),
+        (&pdf, json!({ "url": format!("{NOWHERE}, {NOWHERE}") }), "url"),
+        (&note, json!({ "content": null, "url": format!("{NOWHERE} {NOWHERE}") }), "url"),
     ] {
         let body = with(base, &wrong);
         let refused = Refused::by(ada.post("/documents", &body).await);
         assert_eq!(refused.paths(), [named], "{body}");
     }
     assert_eq!(ada.read("/documents").await, json!([]), "what is refused is not made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_of_a_wrong_field_is_what_would_be_right() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let splitter = json!({ "type": "token", "chunk_size": 100, "chunk_overlap": -1 });
+    for (wrong, named, words) in [
+        (json!({ "splitter": splitter }), "splitter.chunk_overlap", "from 0 to half of chunk_size"),
+        (json!({ "content": null, "url": format!("{NOWHERE}, {NOWHERE}") }), "url", "the type URL"),
+    ] {
+        let body = with(&json!({ "name": "Note", "type": "TXT", "content": "text" }), &wrong);
+        let refused = Refused::by(ada.post("/documents", &body).await);
+        assert!(refused.message(named).contains(words), "{refused:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

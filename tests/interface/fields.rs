@@ -87,6 +87,7 @@ pub const DOCUMENT: Shape = Shape {
         ("collectionIds", Kind::ListOf(&Kind::Id)),
         ("name", Kind::Text),
         ("description", Kind::Text),
+        ("hasAuthorization", Kind::Boolean),
         ("metadata", Kind::OrNull(&Kind::Object)),
         ("splitter", Kind::OrNull(&Kind::Object)),
         ("from_page", Kind::OrNull(&Kind::Number)),

@@ -203,7 +203,8 @@ impl DocumentService {
         let owner = actor.may(Permission::EditDocuments)?;
         let workspace = owner.workspace_id;
         let id = DocumentId::generate();
-        let authorization = new.authorization.as_ref();
+        // Without an address there is nothing that it could open.
+        let authorization = new.authorization.as_ref().filter(|_| !new.url.is_empty());
         let authorization_sealed = authorization.map(|given| self.seal(id, given)).transpose()?;
         let bytes = new.content.as_ref().map_or(0, String::len) as u64;
         // Before SQLite's only writer is taken from others: what does not fit may come over and over.
@@ -311,15 +312,19 @@ impl DocumentService {
         DocumentDetails::of(&self.db, owner.workspace_id, document).await
     }
 
-    /// Stops the ingestion of a document; does nothing when it has ended.
-    pub(crate) async fn cancel(&self, actor: &Actor, id: DocumentId) -> Result<DocumentDetails, ApiError> {
+    /// Stops the ingestion of a document, and tells whether it did: it does nothing when that has ended.
+    pub(crate) async fn cancel(
+        &self,
+        actor: &Actor,
+        id: DocumentId,
+    ) -> Result<(DocumentDetails, bool), ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let mut tx = self.db.begin_essential().await?;
-        db::jobs::cancel(&mut tx, owner.workspace_id, id, self.jobs.now()).await?;
+        let is_stopped = db::jobs::cancel(&mut tx, owner.workspace_id, id, self.jobs.now()).await?;
         // What is another user's cannot be told apart from what does not exist: nothing was stopped, and nothing is found.
         let document = db::documents::find_in(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         tx.commit().await?;
-        DocumentDetails::of(&self.db, owner.workspace_id, document).await
+        Ok((DocumentDetails::of(&self.db, owner.workspace_id, document).await?, is_stopped))
     }
 
     /// How the ingestion of a document goes.

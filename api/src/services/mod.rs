@@ -20,6 +20,7 @@ pub(crate) mod links;
 pub(crate) mod pages;
 pub(crate) mod prompts;
 pub(crate) mod publications;
+mod request_headers;
 pub(crate) mod search;
 pub(crate) mod sign_in;
 pub(crate) mod sources;

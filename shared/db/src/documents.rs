@@ -116,7 +116,7 @@ macro_rules! select_document {
     ($columns:literal, $joins:literal, $where:literal) => {
         concat!(
             "SELECT d.id, d.workspace_id, d.created_by, d.type, d.name, d.description, d.url, d.metadata, d.splitter, d.from_page, d.to_page,
-                    d.revision, d.search_index, d.created_at, d.updated_at,
+                    (d.authorization_sealed IS NOT NULL) AS has_authorization, d.revision, d.search_index, d.created_at, d.updated_at,
                     j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
                     j.started_at, j.finished_at",
             $columns,

@@ -169,6 +169,8 @@ pub struct Document {
     pub description: String,
     /// Where the source is; empty for inline content and uploads.
     pub url: String,
+    /// Whether something secret opens the source.
+    pub has_authorization: bool,
     /// The owner's own values, which searches filter on.
     pub metadata: Option<Json<Map<String, Value>>>,
     /// How to cut it.

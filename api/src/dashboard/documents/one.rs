@@ -283,8 +283,8 @@ pub(super) async fn cancel(
     visitor: Visitor,
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
-    let details = documents.cancel(&visitor.actor(), id).await?;
-    let said = stop_word(details.document.ingestion.state == JobState::Cancelled);
+    let (_, is_stopped) = documents.cancel(&visitor.actor(), id).await?;
+    let said = stop_word(is_stopped);
     Ok(visitor.go(&format!("documents/{id}?said={said}")))
 }
 

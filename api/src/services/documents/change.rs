@@ -21,7 +21,8 @@ use utoipa::ToSchema;
 
 use super::{
     super::actor::{Actor, Permission},
-    DocumentDetails, DocumentService, check_stored_bytes, readers,
+    DocumentDetails, DocumentService, check_stored_bytes,
+    readers::{self, GivenPage},
     rules::{self, address_problems},
     schema::{AuthorizationSchema, PageSchema},
     splitter::{self, NewSplitter},
@@ -60,10 +61,12 @@ pub(crate) struct DocumentChange {
     pub(crate) splitter: Option<Option<SplitterConfig>>,
     /// PDF: the first page to ingest. Ignored for other types.
     #[schema(value_type = Option<PageSchema>)]
-    pub(crate) from_page: Option<Option<u32>>,
+    #[body(with = readers::changed_page)]
+    from_page: Option<Option<GivenPage>>,
     /// PDF: the last page to ingest. Ignored for other types.
     #[schema(value_type = Option<PageSchema>)]
-    pub(crate) to_page: Option<Option<u32>>,
+    #[body(with = readers::changed_page)]
+    to_page: Option<Option<GivenPage>>,
     /// What opens the source.
     #[schema(value_type = Option<AuthorizationSchema>)]
     #[body(with = readers::authorization)]
@@ -140,14 +143,22 @@ impl DocumentService {
         let metadata_before = before.metadata.as_ref().map(|Json(metadata)| metadata);
         let metadata = change.metadata.as_ref().map_or(metadata_before, Option::as_ref);
         let authorization = match &change.authorization {
-            Some(given) if !self.is_same(source, given.as_ref())? => {
-                Some(given.as_ref().map(|given| self.seal(id, given)).transpose()?)
+            Some(given) => {
+                // Without an address there is nothing that it could open.
+                let given = given.as_ref().filter(|_| !url.is_empty());
+                if self.is_same(source, given)? {
+                    None
+                } else {
+                    Some(given.map(|given| self.seal(id, given)).transpose()?)
+                }
             }
-            Some(_) | None => None,
+            // It goes with the address that it was given for.
+            None if source.authorization_sealed.is_some() && is_gone(source, url) => Some(None),
+            None => {
+                check_kept_authorization(source, url)?;
+                None
+            }
         };
-        if change.authorization.is_none() && source.authorization_sealed.is_some() {
-            check_kept_authorization(source, url)?;
-        }
         let after = Row {
             id,
             owner,
@@ -221,9 +232,17 @@ impl DocumentService {
     }
 }
 
+/// Whether the address that a document's authorization was given for is there no more, or was not before.
+fn is_gone(source: &DocumentSource, url: &str) -> bool {
+    url != source.url && (url.is_empty() || source.url.is_empty())
+}
+
 /// Refuses to keep an authorization that would then be sent somewhere else: whoever may change the document could have it sent to
 /// a host of their own, and read what is never shown.
 fn check_kept_authorization(source: &DocumentSource, url: &str) -> Result<(), ApiError> {
+    if source.authorization_sealed.is_none() {
+        return Ok(());
+    }
     // It is for the origin of the first address.
     let origin = |addresses_of: &str| {
         let first = addresses(source.r#type, addresses_of).into_iter().next()?;
@@ -255,7 +274,8 @@ fn resulting_source<'a>(
     }
     if let Some(url) = change.new_url() {
         return match address_problems(source.r#type, url) {
-            problems if problems.is_empty() => Ok((url, None)),
+            // What was taken before stays what it is.
+            problems if problems.is_empty() || url == source.url => Ok((url, None)),
             problems => {
                 let wrong = |message| FieldError { path: "url".to_owned(), message };
                 Err(ApiError::invalid(problems.into_iter().map(wrong).collect()))
@@ -281,8 +301,23 @@ fn resulting_pages(change: &DocumentChange, source: &DocumentSource) -> Result<P
     if source.r#type != DocumentType::Pdf {
         return Ok(before);
     }
-    let pages =
-        PageRange { from: change.from_page.unwrap_or(before.from), to: change.to_page.unwrap_or(before.to) };
+    let mut wrong = Vec::new();
+    let mut read = |path: &str, given: Option<&Option<GivenPage>>, before: Option<u32>| match given {
+        None => before,
+        Some(None) => None,
+        Some(Some(GivenPage(Ok(page)))) => Some(*page),
+        Some(Some(GivenPage(Err(message)))) => {
+            wrong.push(FieldError { path: path.to_owned(), message: (*message).to_owned() });
+            None
+        }
+    };
+    let pages = PageRange {
+        from: read("from_page", change.from_page.as_ref(), before.from),
+        to: read("to_page", change.to_page.as_ref(), before.to),
+    };
+    if !wrong.is_empty() {
+        return Err(ApiError::invalid(wrong));
+    }
     if rules::are_reversed(pages) {
         return Err(ApiError::invalid_field("to_page", rules::PAGES_REVERSED));
     }

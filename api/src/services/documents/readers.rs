@@ -6,7 +6,10 @@ use lectern_shared::model::document::{DocumentType, PageRange, SourceAuthorizati
 use serde_json::{Map, Value, json};
 
 use super::rules::{self, address_problems};
-use crate::fields::{FieldRule, JsonFields, as_count};
+use crate::{
+    fields::{FieldRule, JsonFields, as_count},
+    services::request_headers::{OWN_HEADERS, WRONG_VALUE, is_value, name_problem},
+};
 
 /// Largest metadata, in bytes of JSON: it is shown in every list.
 pub(crate) const METADATA: usize = 16 * 1024;
@@ -73,6 +76,15 @@ pub(crate) fn from_page(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option
     if fields.parsed("type") == Some(DocumentType::Pdf) { fields.count(rule.name) } else { None }
 }
 
+/// A page that is given for a document whose type is not known yet; what is no page matters to a PDF alone.
+pub(super) struct GivenPage(pub(super) Result<u32, &'static str>);
+
+/// The first or the last page of a document that is changed.
+pub(super) fn changed_page(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<GivenPage> {
+    let number = as_count(fields.get(rule.name)?);
+    Some(GivenPage(number.ok_or("must be a whole number from 1 on")))
+}
+
 /// The last page of a PDF.
 pub(crate) fn to_page(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<u32> {
     let to = from_page(fields, rule)?;
@@ -90,22 +102,44 @@ pub(in crate::services) fn authorization(
     fields.nested(rule.name, read_authorization).flatten()
 }
 
+/// Whether the service sets a header of a source's request itself: those of every request, and what it can read.
+fn is_own_header(name: &str) -> bool {
+    OWN_HEADERS.contains(&name) || name == "accept-encoding"
+}
+
 fn read_authorization(fields: &mut JsonFields<'_>) -> Option<SourceAuthorization> {
     fields.only_in_change(&["type", "token", "username", "password", "headers"]);
     let kind: String = fields.choice("type", "bearer, basic, headers")?;
     match kind.as_str() {
-        "bearer" => Some(SourceAuthorization::Bearer { token: fields.text("token", CREDENTIAL) }),
+        "bearer" => {
+            let token = fields.text("token", CREDENTIAL);
+            if !is_value(&token) {
+                fields.refuse("token", WRONG_VALUE);
+            }
+            Some(SourceAuthorization::Bearer { token })
+        }
         "basic" => Some(SourceAuthorization::Basic {
             username: fields.text("username", CREDENTIAL),
             password: fields.optional_text("password", CREDENTIAL).unwrap_or_default(),
         }),
         "headers" => {
-            let headers = fields.object("headers").unwrap_or_default();
-            let text = |(name, value): (String, Value)| Some((name, value.as_str()?.to_owned()));
-            let count = headers.len();
-            let headers: BTreeMap<_, _> = headers.into_iter().filter_map(text).collect();
-            if count == 0 || headers.len() < count {
+            let given = fields.object("headers").unwrap_or_default();
+            if given.is_empty() {
                 fields.refuse("headers", "must be an object of header names and string values");
+            }
+            let mut headers = BTreeMap::new();
+            for (name, value) in given {
+                let path = format!("headers.{name}");
+                if let Some(problem) = name_problem(&name, is_own_header) {
+                    fields.refuse(&path, problem);
+                    continue;
+                }
+                match value {
+                    Value::String(text) if is_value(&text) => {
+                        headers.insert(name, text);
+                    }
+                    _ => fields.refuse(&path, WRONG_VALUE),
+                }
             }
             Some(SourceAuthorization::Headers { headers })
         }

@@ -27,6 +27,9 @@ pub(crate) fn address_problems(r#type: DocumentType, url: &str) -> Vec<String> {
     if url.is_empty() {
         return Vec::new();
     }
+    if r#type != DocumentType::Url && addresses(DocumentType::Url, url).len() > 1 {
+        return vec!["several addresses need the type URL".to_owned()];
+    }
     match addresses(r#type, url).as_slice() {
         [address] => problem(address).map(str::to_owned).into_iter().collect(),
         several if several.len() > MOST => {
@@ -72,6 +75,10 @@ mod tests {
         assert!(wrong[0].starts_with("address 2 of 4: must be an address"), "{wrong:?}");
         assert!(wrong[1].starts_with("address 3 of 4: must not hold credentials"), "{wrong:?}");
         assert!(wrong.iter().all(|wrong| !wrong.contains("secret")));
+        for r#type in [DocumentType::Txt, DocumentType::Pdf] {
+            assert_eq!(address_problems(r#type, good), ["several addresses need the type URL"]);
+            assert!(address_problems(r#type, "https://b.example/1,2?of=http://c.example").is_empty());
+        }
         let wrong = address_problems(DocumentType::Pdf, "ftp://a.example");
         assert_eq!(wrong, ["must begin with http:// or https://"]);
     }

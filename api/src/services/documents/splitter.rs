@@ -98,8 +98,14 @@ fn chunk_size(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<u32> {
 
 fn chunk_overlap(fields: &mut JsonFields<'_>, _: &FieldRule) -> Option<u32> {
     let name = overlap_name(fields);
-    let none = fields.get(name).is_some_and(|value| as_whole(value) == Some(0) || value == "0");
-    if none { Some(0) } else { fields.count(name) }
+    let value = fields.get(name)?;
+    let none = as_whole(value) == Some(0) || value == "0";
+    let overlap = if none { Some(0) } else { as_count(value) };
+    if overlap.is_none() {
+        let size = size_name(fields);
+        fields.refuse(name, format_args!("must be a whole number from 0 to half of {size}"));
+    }
+    overlap
 }
 
 fn check_overlap(splitter: &NewSplitter, fields: &mut JsonFields<'_>) {

@@ -8,7 +8,6 @@ use lectern_shared::{
     model::tool::{SearchProvider, ToolType},
     secrets::mask,
 };
-use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -16,6 +15,7 @@ pub(super) use self::mcp::check_server;
 use crate::{
     error::{ApiError, FieldError},
     fields::{self, FieldRule, JsonFields},
+    services::request_headers::{OWN_HEADERS, WRONG_VALUE, is_value, name_problem},
 };
 
 /// Largest configuration, in bytes of JSON.
@@ -28,23 +28,6 @@ const TEXT: usize = 8_000;
 const RESULTS: u32 = 100;
 /// Longest time that a call may be given, in seconds.
 const SECONDS: f64 = 120.0;
-
-/// Headers that the service sets itself, or that are about the connection.
-const OWN_HEADERS: [&str; 13] = [
-    "connection",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// A configuration that is right for its type.
 #[derive(Default)]
@@ -175,17 +158,14 @@ fn open_api(fields: &mut JsonFields<'_>) {
 fn headers(fields: &mut JsonFields<'_>, is_own: impl Fn(&str) -> bool) {
     for (name, value) in fields.object("headers").unwrap_or_default() {
         let path = format!("headers.{name}");
-        let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
-            fields.refuse(&path, "is not the name of a header");
+        if let Some(problem) = name_problem(&name, &is_own) {
+            fields.refuse(&path, problem);
             continue;
-        };
-        if is_own(header.as_str()) {
-            fields.refuse(&path, "is set by the service itself");
         }
         match &value {
             // What is wrong with a mask has been said.
-            Value::String(text) if is_mask(text) || HeaderValue::from_str(text).is_ok() => {}
-            _ => fields.refuse(&path, "must be a string that a header can carry"),
+            Value::String(text) if is_mask(text) || is_value(text) => {}
+            _ => fields.refuse(&path, WRONG_VALUE),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 ///
 /// Changes what is given and leaves the rest as it is. `type` cannot be changed, and neither can the source of an uploaded
 /// document. A new `url` takes the place of the content, and new `content` the place of the url. A `url` at another host than
-/// the one that `authorization` was given for needs that anew, or null.
+/// the one that `authorization` was given for needs that anew, or null; without an address it is forgotten.
 ///
 /// A change of `name`, `url`, `content`, `from_page`, `to_page`, `splitter` or `authorization` queues the document to be
 /// ingested again, if it really is one; until that has succeeded, searches find it as it was. `metadata` and `description`

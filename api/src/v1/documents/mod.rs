@@ -222,5 +222,6 @@ async fn cancel(
     caller: Caller,
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
-    Ok(data(DocumentView::from(documents.cancel(&caller.actor(), id).await?)))
+    let (document, _) = documents.cancel(&caller.actor(), id).await?;
+    Ok(data(DocumentView::from(document)))
 }

@@ -41,6 +41,8 @@ pub(crate) struct DocumentView {
     name: String,
     /// What its owner says of it.
     description: String,
+    /// Whether something secret opens the source: what was given as `authorization`, which is not shown.
+    has_authorization: bool,
     /// The owner's own values, which searches filter on.
     #[schema(value_type = Option<Object>, required = true)]
     metadata: Option<Map<String, Value>>,
@@ -202,7 +204,7 @@ pub(crate) struct ProgressView {
     /// Units in all, once that is known.
     #[schema(required = true)]
     total: Option<u64>,
-    /// What is counted: `bytes`, `pages`, `chunks`.
+    /// What is counted: `bytes`, `pages`, `chunks`; for a document of several addresses, the `addresses` that were read.
     unit: String,
 }
 
@@ -280,6 +282,7 @@ impl From<DocumentDetails> for DocumentView {
             url: document.url,
             name: document.name,
             description: document.description,
+            has_authorization: document.has_authorization,
             metadata: document.metadata.map(|metadata| metadata.0),
             splitter: document.splitter.map(|splitter| splitter.0.into()),
             from_page: document.from_page,
@@ -392,6 +395,7 @@ pub(super) fn queued_example() -> Value {
         "url": "https://example.com/handbook.pdf",
         "name": "Handbook",
         "description": "What every new colleague reads",
+        "hasAuthorization": false,
         "metadata": {"department": "people", "year": 2026},
         "splitter": null,
         "from_page": 1,
