@@ -12,6 +12,7 @@ use crate::support::{
     client::{PASSWORD, data, id, send},
     in_both_modes,
     service::{Mode, Service},
+    web::Web,
 };
 
 in_both_modes!(
@@ -278,6 +279,17 @@ async fn where_nothing_was_done_that_is_no_success() {
     }
     let done = visits.get("/documents?said=deleted").await.text().await.expect("a text");
     assert!(done.contains("Deleted.") && !done.contains("neutral"), "{done}");
+    // What is stopped twice is stopped once.
+    let web = Web::start().await;
+    let (url, gate) = web.gate("/slow.txt", "text/plain", "A slow note.");
+    let slow = owner.create_document(&json!({"name": "Slow", "type": "TXT", "url": url})).await;
+    gate.wait_until_reached().await;
+    let page_of_slow = format!("/documents/{}", id(&slow));
+    for said in ["stopped", "ended"] {
+        let sent = visits.submit(&format!("{page_of_slow}/cancel"), &[]).await;
+        assert!(location(&sent).ends_with(&format!("?said={said}")), "{}", location(&sent));
+    }
+    gate.release();
     // What was selected is deleted by one and, a moment later, by another.
     let other = owner.ingest(&json!({"name": "Other", "type": "TXT", "content": "Another note."})).await;
     let selected = [("ids:list", id(&note)), ("ids:list", id(&other))];
@@ -289,6 +301,45 @@ async fn where_nothing_was_done_that_is_no_success() {
         let sent = visits.submit("/documents/bulk", &form).await;
         assert_eq!(location(&sent), format!("../documents?said={said}&"), "{action}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_made_with_its_documents_is_in_its_first_version() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    for name in ["One", "Two"] {
+        owner.ingest(&json!({"name": name, "type": "TXT", "content": "A note."})).await;
+    }
+    let blank = owner.create_document(&json!({"name": "Blank", "type": "TXT", "content": " \n "})).await;
+    let blank = owner.wait_until_ingested(id(&blank)).await;
+    assert_eq!(blank["ingestion"]["status"], "FAILED", "{blank:#}");
+    let shelf = owner.create("/collections", &json!({"name": "Shelf"})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let form = [
+        ("name", "Clerk"),
+        ("type", "CHATVENDOR"),
+        ("allDocuments:boolean", "true"),
+        ("collectionIds:list", id(&shelf)),
+    ];
+    let sent = visits.submit("/agents/new", &form).await;
+    assert_eq!(sent.status(), StatusCode::SEE_OTHER);
+    let agents = owner.read("/agents").await;
+    assert_eq!(agents.as_array().map(Vec::len), Some(1), "{agents:#}");
+    let versions = owner.read(&format!("/agents/{}/versions", id(&agents[0]))).await;
+    assert_eq!(
+        (versions.as_array().map(Vec::len), &versions[0]["version"]),
+        (Some(1), &json!(1)),
+        "{versions:#}"
+    );
+    for (links, count) in [("/agent-documents", 3), ("/agent-collections", 1)] {
+        let found = owner.read(links).await;
+        assert_eq!(found.as_array().map(Vec::len), Some(count), "{links}: {found:#}");
+    }
+    // Of what nothing could be searched is tried again.
+    let again = owner.wait_until_ingested(id(&blank)).await;
+    assert_ne!(again["ingestion"]["queuedAt"], blank["ingestion"]["queuedAt"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,9 +59,9 @@ const INTERVALS: [(&str, &str); 7] = [
     ("1h", "every hour"),
     ("6h", "every 6 hours"),
     ("12h", "every 12 hours"),
-    ("1day", "every day"),
-    ("7days", "every week"),
-    ("30days", "every 30 days"),
+    ("1d", "every day"),
+    ("7d", "every week"),
+    ("30d", "every 30 days"),
 ];
 
 #[expect(clippy::disallowed_methods, reason = "the document describes what programs use")]
@@ -256,7 +256,7 @@ impl SourceFields {
             name: String::new(),
             config,
             has_secret: false,
-            every: "1day".to_owned(),
+            every: "1d".to_owned(),
             delete_limit: 20,
             collection: String::new(),
             collections,
@@ -513,7 +513,7 @@ async fn cancel(
     visitor: Visitor,
     PathIds(id, run): PathIds<SourceId, SourceRunId>,
 ) -> ApiResult {
-    let found = sources.cancel(&visitor.actor(), id, run).await?;
-    let said = stop_word(found.state == SyncRunState::Cancelled);
+    let (_, is_stopped) = sources.cancel(&visitor.actor(), id, run).await?;
+    let said = stop_word(is_stopped);
     Ok(visitor.go(&format!("sources/{id}/runs/{run}?said={said}")))
 }

@@ -2,6 +2,7 @@
 
 mod address;
 mod deletion;
+mod first_links;
 mod readers;
 pub(crate) mod versions;
 
@@ -9,6 +10,8 @@ use std::sync::Arc;
 
 use lectern_db::{self as db, Db, Tx};
 use lectern_derive::RequestBody;
+use lectern_jobs::JobQueue;
+use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Clock,
     config::Settings,
@@ -26,6 +29,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub(crate) use self::first_links::FirstLinks;
 use self::{
     readers::{CountSchema, ProviderSchema, TagReference},
     versions::AgentHistory,
@@ -232,6 +236,7 @@ pub(crate) struct AgentService {
     db: Db,
     clock: Clock,
     keyring: Arc<Keyring>,
+    jobs: JobQueue,
     settings: Arc<Settings>,
     creations: IdempotencyStore,
     audit: AuditService,
@@ -261,25 +266,24 @@ async fn set_tags(
 
 impl AgentService {
     pub(crate) fn new(
-        db: Db,
-        clock: Clock,
-        keyring: Arc<Keyring>,
-        settings: Arc<Settings>,
+        runtime: &Runtime,
         creations: IdempotencyStore,
         audit: AuditService,
         history: AgentHistory,
     ) -> Self {
-        Self { db, clock, keyring, settings, creations, audit, history }
+        let Runtime { db, clock, keyring, jobs, settings, .. } = runtime.clone();
+        Self { db, clock, keyring, jobs, settings, creations, audit, history }
     }
 
-    /// Makes an agent.
+    /// Makes an agent that answers from these documents and collections: this is its first version.
     ///
     /// # Errors
-    /// When nobody could ask its model, its key is a mask, or its prompt or one of its tags is not the owner's.
+    /// When nobody could ask its model, its key is a mask, or its prompt, one of its tags or what it is to answer from is not the owner's.
     pub(crate) async fn create(
         &self,
         actor: &Actor,
         new: NewAgent,
+        links: FirstLinks,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<AgentDetails>,
     ) -> Result<CreationOutcome, ApiError> {
@@ -313,11 +317,16 @@ impl AgentService {
         db::agents::insert(&mut tx, &agent).await?;
         set_tags(&mut tx, workspace, id, new.tags).await?;
         let tags = db::tags::of_agent(&mut tx, workspace, id).await?;
+        let queued = self.link_first(&mut tx, owner, id, links).await?;
         if agent.llm_key_sealed.is_some() {
             self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "agent", id).await?;
         }
         let made = self.details(agent, tags)?;
-        self.creations.commit(tx, once, &made, tell).await
+        let created = self.creations.commit(tx, once, &made, tell).await?;
+        if queued > 0 {
+            self.jobs.doorbell().ring(queued);
+        }
+        Ok(created)
     }
 
     /// The agents before an id, newest first.

@@ -386,21 +386,21 @@ impl EvaluationService {
         Ok(runs::results(&self.db, run.workspace_id, run.id, before.into(), limit).await?)
     }
 
-    /// Stops a run; does nothing when it has ended.
+    /// Stops a run, and tells whether it did: it does nothing when the run has ended.
     pub(crate) async fn cancel(
         &self,
         actor: &Actor,
         id: EvaluationId,
         run: EvaluationRunId,
-    ) -> Result<EvaluationRun, ApiError> {
+    ) -> Result<(EvaluationRun, bool), ApiError> {
         let found = self.find_run(actor, id, run).await?;
         let mut tx = self.db.begin_essential().await?;
         db::locks::lock_workspace(&mut tx, found.workspace_id).await?;
         let cancelled = runs::cancel(&mut tx, found.workspace_id, run, self.clock.now()).await?;
         tx.commit().await?;
         match cancelled {
-            Some(cancelled) => Ok(cancelled),
-            None => self.find_run(actor, id, run).await,
+            Some(cancelled) => Ok((cancelled, true)),
+            None => Ok((self.find_run(actor, id, run).await?, false)),
         }
     }
 }

@@ -1,11 +1,14 @@
 //! What an agent has: links to documents, to collections, and to tools.
 
-use lectern_db::{self as db, Db, tools::LinkOutcome};
+use lectern_db::{self as db, Db, Tx, tools::LinkOutcome};
 use lectern_derive::RequestBody;
 use lectern_jobs::JobQueue;
 use lectern_shared::{
     clock::Clock,
-    ids::{AgentCollectionId, AgentDocumentId, AgentId, AgentToolId, CollectionId, DocumentId, ToolId},
+    ids::{
+        AgentCollectionId, AgentDocumentId, AgentId, AgentToolId, CollectionId, DocumentId, ToolId,
+        WorkspaceId,
+    },
     model::{agent::AgentDocument, collection::AgentCollection, tool::AgentTool},
 };
 use utoipa::ToSchema;
@@ -54,6 +57,18 @@ pub(crate) struct NewAgentTool {
     tool_id: GivenId<ToolId>,
 }
 
+/// Queues a document that is being linked to an agent, if nothing of it can be searched and nothing is under way: whoever links it means to ask
+/// it. Tells whether it did; the doorbell is to be rung after the commit.
+pub(super) async fn queue_unpublished(
+    jobs: &JobQueue,
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    document: DocumentId,
+) -> Result<bool, ApiError> {
+    Ok(db::jobs::ended_unpublished(tx, document).await?
+        && jobs.enqueue_ingest(tx, workspace, document).await?)
+}
+
 /// Links between agents and documents. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct AgentDocumentService {
@@ -83,11 +98,7 @@ impl AgentDocumentService {
         let mut tx = self.db.begin().await?;
         let link = db::agents::link(&mut tx, owner, agent, document, self.clock.now()).await?;
         let link = link.ok_or_else(|| ApiError::not_found("agent or document"))?;
-        // Whoever links a document means to ask it: one of which nothing is searchable, and nothing under way, is tried again.
-        let queued = db::jobs::ended_unpublished(&mut tx, document).await?;
-        if queued {
-            self.jobs.enqueue_ingest(&mut tx, owner.workspace_id, document).await?;
-        }
+        let queued = queue_unpublished(&self.jobs, &mut tx, owner.workspace_id, document).await?;
         let created = self.creations.commit(tx, once, &link, tell).await?;
         if queued {
             self.jobs.doorbell().ring(1);

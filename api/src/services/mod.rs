@@ -150,15 +150,7 @@ impl Services {
                 creations.clone(),
             ),
             agent_tools: AgentToolService::new(db.clone(), clock.clone(), creations.clone()),
-            agents: AgentService::new(
-                db.clone(),
-                clock.clone(),
-                keyring.clone(),
-                settings.clone(),
-                creations.clone(),
-                audit.clone(),
-                history.clone(),
-            ),
+            agents: AgentService::new(runtime, creations.clone(), audit.clone(), history.clone()),
             search: SearchService::new(db.clone(), agents.search.clone(), agents.briefings.clone()),
             asking: AskService::new(db.clone(), agents, toolbox, usage.clone(), history.clone()),
             publications: PublicationService::new(

@@ -405,19 +405,19 @@ impl SourceService {
         Ok(confirmed)
     }
 
-    /// Stops a run; does nothing when it has ended. What it has added and changed stays.
+    /// Stops a run, and tells whether it did: it does nothing when the run has ended. What it has added and changed stays.
     pub(crate) async fn cancel(
         &self,
         actor: &Actor,
         id: SourceId,
         run: SourceRunId,
-    ) -> Result<SyncRun, ApiError> {
+    ) -> Result<(SyncRun, bool), ApiError> {
         let (workspace, mut tx) = self.begin_with_run(actor, id, run).await?;
         let cancelled = runs::cancel(&mut tx, workspace, run, self.clock.now()).await?;
         tx.commit().await?;
         match cancelled {
-            Some(cancelled) => Ok(cancelled),
-            None => self.find_run(actor, id, run).await,
+            Some(cancelled) => Ok((cancelled, true)),
+            None => Ok((self.find_run(actor, id, run).await?, false)),
         }
     }
 
@@ -475,13 +475,36 @@ fn limit(percent: usize) -> i64 {
     i64::try_from(percent).unwrap_or(i64::MAX)
 }
 
-/// A time between runs, as it is given.
+/// A time between runs, as it can be given.
 pub(crate) fn written_every(source: &SyncSource) -> Option<String> {
-    let every = Duration::from_secs(source.every_seconds?.unsigned_abs());
-    Some(humantime::format_duration(every).to_string().replace(' ', ""))
+    Some(written(source.every_seconds?.unsigned_abs()))
+}
+
+/// Seconds in the largest of these units that tells them in one whole number.
+fn written(seconds: u64) -> String {
+    const UNITS: [(u64, char); 3] = [(24 * 60 * 60, 'd'), (60 * 60, 'h'), (60, 'm')];
+    let largest = UNITS.into_iter().find(|(length, _)| seconds.is_multiple_of(*length));
+    let (length, unit) = largest.unwrap_or((1, 's'));
+    format!("{}{unit}", seconds / length)
 }
 
 /// When a source runs next by itself.
 pub(crate) fn next_run(source: &SyncSource) -> Option<Timestamp> {
     source.next_run_at.filter(|_| source.every_seconds.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_between_runs_is_told_as_it_can_be_given() {
+        for (given, told) in
+            [("30m", "30m"), ("1day 12h", "36h"), ("60d", "60d"), ("365d", "365d"), ("301s", "301s")]
+        {
+            let every = humantime::parse_duration(given).unwrap();
+            assert_eq!(written(every.as_secs()), told);
+            assert_eq!(humantime::parse_duration(told).unwrap(), every);
+        }
+    }
 }

@@ -169,21 +169,7 @@ pub async fn link(
     if !documents::lock(tx, workspace, document).await? || !lock_row(tx, workspace, agent).await? {
         return Ok(None);
     }
-    let added = execute!(
-        tx,
-        sqlx::query(
-            "INSERT INTO agent_documents (id, workspace_id, created_by, agent_id, document_id, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (agent_id, document_id) DO NOTHING"
-        )
-        .bind(AgentDocumentId::generate())
-        .bind(workspace)
-        .bind(owner.creator())
-        .bind(agent)
-        .bind(document)
-        .bind(now)
-    )?;
-    if added > 0 {
+    if add_link(tx, owner, agent, document, now).await? {
         execute!(
             tx,
             sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND workspace_id = $2")
@@ -198,6 +184,47 @@ pub async fn link(
     .bind(document)
     .bind(workspace)
     .fetch_optional(c))?)
+}
+
+/// Links an agent that this transaction has made to a document, which makes no other version of it; false when the document is not the
+/// workspace's.
+pub async fn link_new(
+    tx: &mut Tx,
+    owner: RowOwner,
+    agent: AgentId,
+    document: DocumentId,
+    now: Timestamp,
+) -> Result<bool> {
+    if !documents::lock(tx, owner.workspace_id, document).await? {
+        return Ok(false);
+    }
+    add_link(tx, owner, agent, document, now).await?;
+    Ok(true)
+}
+
+/// Adds a link between an agent and a document that stay meanwhile; false when they are linked already.
+async fn add_link(
+    tx: &mut Tx,
+    owner: RowOwner,
+    agent: AgentId,
+    document: DocumentId,
+    now: Timestamp,
+) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO agent_documents (id, workspace_id, created_by, agent_id, document_id, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (agent_id, document_id) DO NOTHING"
+        )
+        .bind(AgentDocumentId::generate())
+        .bind(owner.workspace_id)
+        .bind(owner.creator())
+        .bind(agent)
+        .bind(document)
+        .bind(now)
+    )?;
+    Ok(rows > 0)
 }
 
 /// One of a workspace's links.

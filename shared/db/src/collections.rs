@@ -361,19 +361,7 @@ pub async fn link(
     if lock(tx, workspace, collection).await?.is_none() || !raise_version(tx, workspace, agent).await? {
         return Ok(None);
     }
-    execute!(
-        tx,
-        sqlx::query(
-            "INSERT INTO agent_collections (id, workspace_id, created_by, agent_id, collection_id, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (agent_id, collection_id) DO NOTHING"
-        )
-        .bind(AgentCollectionId::generate())
-        .bind(workspace)
-        .bind(owner.creator())
-        .bind(agent)
-        .bind(collection)
-        .bind(now)
-    )?;
+    add_link(tx, owner, agent, collection, now).await?;
     Ok(on!(tx, |c| sqlx::query_as(
         "SELECT * FROM agent_collections WHERE agent_id = $1 AND collection_id = $2 AND workspace_id = $3"
     )
@@ -381,6 +369,46 @@ pub async fn link(
     .bind(collection)
     .bind(workspace)
     .fetch_optional(c))?)
+}
+
+/// Links an agent that this transaction has made to a collection, which makes no other version of it; false when the collection is not the
+/// workspace's.
+pub async fn link_new(
+    tx: &mut Tx,
+    owner: RowOwner,
+    agent: AgentId,
+    collection: CollectionId,
+    now: Timestamp,
+) -> Result<bool> {
+    if lock(tx, owner.workspace_id, collection).await?.is_none() {
+        return Ok(false);
+    }
+    add_link(tx, owner, agent, collection, now).await?;
+    Ok(true)
+}
+
+/// Adds a link between an agent and a collection that stay meanwhile, if there is none.
+async fn add_link(
+    tx: &mut Tx,
+    owner: RowOwner,
+    agent: AgentId,
+    collection: CollectionId,
+    now: Timestamp,
+) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO agent_collections (id, workspace_id, created_by, agent_id, collection_id, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (agent_id, collection_id) DO NOTHING"
+        )
+        .bind(AgentCollectionId::generate())
+        .bind(owner.workspace_id)
+        .bind(owner.creator())
+        .bind(agent)
+        .bind(collection)
+        .bind(now)
+    )?;
+    Ok(())
 }
 
 /// Raises an agent's version; false when it is not the workspace's.

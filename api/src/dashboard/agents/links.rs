@@ -31,7 +31,7 @@ pub(super) struct LinkForm {
 }
 
 /// A link that is there already is given again: it needs no key.
-pub(super) fn once(actor: &Actor) -> IdempotentRequest {
+fn once(actor: &Actor) -> IdempotentRequest {
     IdempotentRequest::new(actor, None, "", &[])
 }
 

@@ -3,10 +3,7 @@
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
 use lectern_derive::{RequestBody, handler};
-use lectern_shared::{
-    ids::{AgentId, CollectionId},
-    model::agent::LlmConfig,
-};
+use lectern_shared::{ids::CollectionId, model::agent::LlmConfig};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -23,11 +20,10 @@ use crate::{
     response::ApiResult,
     services::{
         actor::Permission,
-        agents::{AgentDetails, AgentService},
+        agents::{AgentDetails, AgentService, FirstLinks},
         collections::CollectionService,
         creation::CreationOutcome,
         documents::DocumentService,
-        links::{AgentCollectionService, AgentDocumentService},
         prompts::PromptService,
     },
 };
@@ -85,13 +81,11 @@ pub(super) struct NewAgentForm {
     agent: Map<String, Value>,
 }
 
-/// Makes it, and links it.
+/// Makes it, with its links.
 #[handler]
 pub(super) async fn create(
     State(agents): State<AgentService>,
     State(documents): State<DocumentService>,
-    State(document_links): State<AgentDocumentService>,
-    State(collection_links): State<AgentCollectionService>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewAgentForm>,
 ) -> ApiResult {
     let actor = visitor.actor();
@@ -99,21 +93,15 @@ pub(super) async fn create(
     name_default_model(&mut agent, &agents.default_llm());
     let new = validate(&Value::Object(agent))?;
     let collections = body.collection_ids.transpose().map_err(|_| ApiError::not_found("collection"))?;
+    let found =
+        if body.all_documents { documents.list(&actor, Uuid::max(), DOCUMENTS).await? } else { Vec::new() };
+    let links = FirstLinks {
+        documents: found.into_iter().map(|details| details.document.id).collect(),
+        collections: collections.unwrap_or_default(),
+    };
     let (CreationOutcome::Now(id) | CreationOutcome::Before(id)) =
-        agents.create(&actor, new, once, id_of).await?;
-    let id = String::from_utf8_lossy(&id).into_owned();
-    let agent: AgentId = id.parse().map_err(|_| ApiError::internal())?;
-    for collection in collections.unwrap_or_default() {
-        let link = validate(&json!({"agentId": id, "collectionId": collection}))?;
-        collection_links.create(&actor, link, super::links::once(&actor), |_| Ok(Vec::new())).await?;
-    }
-    if body.all_documents {
-        for details in documents.list(&actor, Uuid::max(), DOCUMENTS).await? {
-            let link = validate(&json!({"agentId": id, "documentId": details.document.id}))?;
-            document_links.create(&actor, link, super::links::once(&actor), |_| Ok(Vec::new())).await?;
-        }
-    }
-    Ok(visitor.go(&format!("agents/{agent}/ask")))
+        agents.create(&actor, new, links, once, id_of).await?;
+    Ok(visitor.go(&format!("agents/{}/ask", String::from_utf8_lossy(&id))))
 }
 
 /// Names the service's own model where none is chosen and something else is said of it, such as a temperature: programs have to name

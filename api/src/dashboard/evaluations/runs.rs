@@ -396,8 +396,8 @@ pub(super) async fn cancel(
     visitor: Visitor,
     PathIds(id, run): PathIds<EvaluationId, EvaluationRunId>,
 ) -> ApiResult {
-    let found = evaluations.cancel(&visitor.actor(), id, run).await?;
-    let said = stop_word(found.state == EvaluationRunState::Cancelled);
+    let (_, is_stopped) = evaluations.cancel(&visitor.actor(), id, run).await?;
+    let said = stop_word(is_stopped);
     Ok(visitor.go(&format!("evaluations/{id}/runs/{run}?said={said}")))
 }
 

@@ -20,7 +20,7 @@ use crate::{
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::agents::{AgentChange, AgentDetails, AgentService, NewAgent},
+    services::agents::{AgentChange, AgentDetails, AgentService, FirstLinks, NewAgent},
     state::AppState,
 };
 
@@ -70,7 +70,7 @@ async fn create(
     CreateRequest { body, once }: CreateRequest<NewAgent>,
 ) -> ApiResult {
     let show = json_encoder(|made: &AgentDetails| Ok(AgentView::from(made.clone())));
-    agents.create(&caller.actor(), body, once, show).await.map(creation_response)
+    agents.create(&caller.actor(), body, FirstLinks::default(), once, show).await.map(creation_response)
 }
 
 /// List your agents

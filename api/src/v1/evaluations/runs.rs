@@ -200,7 +200,8 @@ async fn cancel(
     caller: Caller,
     PathIds(id, run): PathIds<EvaluationId, EvaluationRunId>,
 ) -> ApiResult {
-    Ok(data(RunView::from(evaluations.cancel(&caller.actor(), id, run).await?)))
+    let (run, _) = evaluations.cancel(&caller.actor(), id, run).await?;
+    Ok(data(RunView::from(run)))
 }
 
 /// An evaluation and two of its runs.

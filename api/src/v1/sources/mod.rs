@@ -367,5 +367,6 @@ async fn cancel(
     caller: Caller,
     PathIds(id, run): PathIds<SourceId, SourceRunId>,
 ) -> ApiResult {
-    Ok(data(RunView::from(sources.cancel(&caller.actor(), id, run).await?)))
+    let (run, _) = sources.cancel(&caller.actor(), id, run).await?;
+    Ok(data(RunView::from(run)))
 }
