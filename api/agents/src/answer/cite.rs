@@ -13,7 +13,7 @@ use std::ops::Range;
 use self::markdown::code_spans;
 use self::markers::{CitationMarker, NumberedPassages, markers};
 pub(super) use self::{
-    markdown::is_label,
+    markdown::{closing_parenthesis, is_label, link_target},
     markers::{MAX_MARKER_CHARACTERS, marker_length, may_stand_in_marker, read_numbers, written_markers},
 };
 use super::quote::{QuotedSpan, is_unspaced, quoted_spans, verify_quote};
@@ -25,6 +25,8 @@ pub(crate) struct CitableSource<'a> {
     pub(crate) n: usize,
     /// The passage as it is stored.
     pub(crate) text: &'a str,
+    /// Where the part of it begins that was found best, in bytes.
+    pub(crate) best: usize,
 }
 
 /// One citation of an answer.
@@ -32,8 +34,8 @@ pub(crate) struct CitableSource<'a> {
 pub(crate) struct AnswerCitation {
     /// The passage's number.
     pub(crate) n: usize,
-    /// The words that the model quoted before the marker, or else the passage's best sentence for the claim; empty
-    /// if the passage has none.
+    /// The words that the model quoted before the marker, or else the passage's best sentence for the claim; empty only
+    /// if the passage is.
     pub(crate) quote: String,
     /// The model quoted, and the passage says so.
     pub(crate) verified: bool,
@@ -56,7 +58,7 @@ const MAX_QUOTES: usize = 8;
 /// A longer span in quotation marks is no quotation: the model forgot the closing mark, or copies a whole document.
 const MAX_QUOTE_BYTES: usize = 10_000;
 
-/// The end of a sentence that is looked up in a passage.
+/// The most of a sentence that is looked up in a passage: its end before a marker, its beginning behind one.
 const MAX_CLAIM_BYTES: usize = 2_000;
 
 /// The most citations that are worked out, and the most places in the answer at which they are: whatever a model
@@ -68,11 +70,12 @@ const MAX_PLACES: usize = 1_000;
 /// The most markers that are told of: each is told with all that is known of its passage.
 const MAX_MARKED: usize = 1_000;
 
-/// Checks the markers of an answer against the passages. Gives the citations by first use, unique by number and quote.
+/// Checks the markers of an answer to `question` against the passages. Gives the citations by first use, unique by number and quote.
 ///
 /// Takes time in proportion to the answer, and at most [`MAX_LOOKS`] looks into a passage: for answers of untrusted
 /// length this is work for a blocking thread.
 pub(crate) fn cite(
+    question: &str,
     answer: &str,
     sources: &[CitableSource<'_>],
     best_sentence: BestSentence<'_>,
@@ -83,7 +86,7 @@ pub(crate) fn cite(
     let markers = markers(answer, &is_code);
     let spans = quoted_spans(answer, &is_code);
     let ends = sentence_ends(answer, &spans, &markers);
-    let mut looks = CitationLookup::new(&passages, best_sentence);
+    let mut looks = CitationLookup::new(&passages, SentenceFinder::new(question, best_sentence));
     let mut places = 0;
     let mut previous_end = 0;
     // Markers with nothing but blanks between them stand in one place, and cite for the same words.
@@ -110,7 +113,8 @@ pub(crate) fn cite(
             .map(CitedWording::Quote)
             .collect();
         if wordings.is_empty() {
-            wordings.push(CitedWording::Claim(claim(answer, sentence, &markers)));
+            let following = following(answer, sentence.end, at..last.bytes.end, &ends);
+            wordings.push(CitedWording::Claim(Claim::read(answer, sentence, following, &markers)));
         }
         let written: Vec<_> = place.iter().map(|marker| (marker, marker.numbers(answer))).collect();
         if !looks.add(wordings, &numbers, &written) {
@@ -165,8 +169,33 @@ impl AnswerQuotations {
 enum CitedWording {
     /// Words in quotation marks.
     Quote(QuotedWords),
-    /// The model's own sentence, or the end of a long one.
-    Claim(String),
+    /// The model's own sentence.
+    Claim(Claim),
+}
+
+/// A sentence of the model, without markers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Claim {
+    /// What stands before the marker.
+    before: String,
+    /// The same with what follows the marker, where that says something.
+    whole: Option<String>,
+}
+
+impl Claim {
+    fn read(
+        answer: &str,
+        sentence: Range<usize>,
+        following: Range<usize>,
+        markers: &[CitationMarker],
+    ) -> Self {
+        let before = claim(answer, sentence, markers);
+        let end = answer.floor_char_boundary(following.end.min(following.start + MAX_CLAIM_BYTES));
+        let behind = without_markers(answer, following.start..end, markers);
+        let says_something = behind.chars().any(char::is_alphanumeric);
+        let whole = says_something.then(|| format!("{before} {behind}").trim_start().to_owned());
+        Self { before, whole }
+    }
 }
 
 /// Words in quotation marks.
@@ -176,6 +205,8 @@ struct QuotedWords {
     words: String,
     /// As they stand there, when that is something else: what looks like a marker may be the source's own.
     written: Option<String>,
+    /// Without Markdown's marks of emphasis, when there are some: they may be the model's own.
+    plain: Option<String>,
 }
 
 impl QuotedWords {
@@ -187,27 +218,24 @@ impl QuotedWords {
         let words = without_markers(answer, range.clone(), markers);
         let written = answer[range].trim();
         let written = (written != words).then(|| written.to_owned());
-        is_long_enough(&words).then_some(Self { words, written })
+        let plain = without_emphasis(&words);
+        is_long_enough(plain.as_ref().unwrap_or(&words)).then_some(Self { words, written, plain })
     }
 }
 
 impl CitedWording {
-    fn look_up(&self, n: usize, passage: &str, best_sentence: BestSentence<'_>) -> AnswerCitation {
+    fn look_up(&self, source: &CitableSource<'_>, sentences: &mut SentenceFinder<'_>) -> AnswerCitation {
+        let (n, passage) = (source.n, source.text);
         match self {
-            Self::Quote(QuotedWords { words, written }) => {
-                let (quote, range) = written
-                    .as_ref()
-                    .and_then(|written| Some((written, verify_quote(written, passage)?)))
-                    .map_or_else(
-                        || (words, verify_quote(words, passage)),
-                        |(quote, range)| (quote, Some(range)),
-                    );
+            Self::Quote(QuotedWords { words, written, plain }) => {
+                let spellings = written.iter().chain([words]).chain(plain);
+                let mut looked_up = spellings.map(|spelling| (spelling, verify_quote(spelling, passage)));
+                let (quote, range) = looked_up.find(|(_, range)| range.is_some()).unwrap_or((words, None));
                 let verified = range.is_some();
                 AnswerCitation { n, quote: quote.clone(), verified, range, markers: Vec::new() }
             }
             Self::Claim(claim) => {
-                let range =
-                    best_sentence(claim, passage).filter(|range| passage.get(range.clone()).is_some());
+                let range = sentences.of_claim(claim, source);
                 let quote = range.clone().map_or_else(String::new, |range| passage[range].to_owned());
                 AnswerCitation { n, quote, verified: false, range, markers: Vec::new() }
             }
@@ -215,10 +243,64 @@ impl CitedWording {
     }
 }
 
+/// Finds the sentence of a passage that is shown where an answer cites it and quotes nothing.
+struct SentenceFinder<'a> {
+    best: BestSentence<'a>,
+    /// The beginning of what was asked.
+    question: &'a str,
+    /// What is shown of a passage, by its number, that shares no word with what cites it.
+    unclaimed: HashMap<usize, Option<Range<usize>>>,
+}
+
+impl<'a> SentenceFinder<'a> {
+    fn new(question: &'a str, best: BestSentence<'a>) -> Self {
+        let question = question[..question.floor_char_boundary(MAX_CLAIM_BYTES)].trim();
+        Self { best, question, unclaimed: HashMap::new() }
+    }
+
+    /// The sentence that fits what stands before the marker best, or else the whole sentence, or else the question; the first one of a
+    /// passage that has a word of none of them, as one in another language than the answer.
+    fn of_claim(&mut self, claim: &Claim, source: &CitableSource<'_>) -> Option<Range<usize>> {
+        let claimed = [Some(&claim.before), claim.whole.as_ref()];
+        let found = claimed.into_iter().flatten().find_map(|words| self.of_words(words, source.text));
+        found.or_else(|| {
+            if let Some(known) = self.unclaimed.get(&source.n) {
+                return known.clone();
+            }
+            let range = self
+                .of_words(self.question, source.text)
+                .or_else(|| first_sentence(source.text, source.best));
+            self.unclaimed.insert(source.n, range.clone());
+            range
+        })
+    }
+
+    fn of_words(&self, words: &str, passage: &str) -> Option<Range<usize>> {
+        let found = if words.is_empty() { None } else { (self.best)(words, passage) };
+        found.filter(|range| passage.get(range.clone()).is_some())
+    }
+}
+
+/// The first sentence of a passage from here on, or what there is; none of one that is blank.
+fn first_sentence(passage: &str, from: usize) -> Option<Range<usize>> {
+    let rest = passage.get(from..).filter(|rest| !rest.trim().is_empty()).unwrap_or(passage).trim_start();
+    let from = passage.len() - rest.len();
+    let rest = &rest[..rest.floor_char_boundary(MAX_CLAIM_BYTES)];
+    let ends = sentence_ends(rest, &[], &[]);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let mut sentences = starts.zip(ends.iter().copied().chain([rest.len()])).map(|(start, end)| start..end);
+    let has_words = |range: &Range<usize>| rest[range.clone()].chars().any(char::is_alphanumeric);
+    let sentence = sentences.find(has_words).unwrap_or(0..rest.len());
+    let text = &rest[sentence.clone()];
+    let start = from + sentence.start + (text.len() - text.trim_start().len());
+    let length = text.trim().len();
+    (length > 0).then(|| start..start + length)
+}
+
 /// What was looked up, and what it gave.
 struct CitationLookup<'a> {
     passages: &'a NumberedPassages<'a>,
-    best_sentence: BestSentence<'a>,
+    sentences: SentenceFinder<'a>,
     /// Each wording has a number, which is cheaper to compare.
     wordings: HashMap<CitedWording, usize>,
     found: HashMap<(usize, usize), AnswerCitation>,
@@ -230,10 +312,10 @@ struct CitationLookup<'a> {
 }
 
 impl<'a> CitationLookup<'a> {
-    fn new(passages: &'a NumberedPassages<'a>, best_sentence: BestSentence<'a>) -> Self {
+    fn new(passages: &'a NumberedPassages<'a>, sentences: SentenceFinder<'a>) -> Self {
         Self {
             passages,
-            best_sentence,
+            sentences,
             wordings: HashMap::new(),
             found: HashMap::new(),
             shown: HashMap::new(),
@@ -258,7 +340,7 @@ impl<'a> CitationLookup<'a> {
             let id = *self.wordings.entry(wording.clone()).or_insert(next);
             ids.push(id);
             for n in numbers {
-                let Some(passage) = self.passages.get(*n) else { continue };
+                let Some(source) = self.passages.get(*n) else { continue };
                 if self.found.contains_key(&(id, *n)) {
                     continue;
                 }
@@ -266,7 +348,7 @@ impl<'a> CitationLookup<'a> {
                     complete = false;
                     break 'wordings;
                 }
-                self.found.insert((id, *n), wording.look_up(*n, passage, self.best_sentence));
+                self.found.insert((id, *n), wording.look_up(source, &mut self.sentences));
             }
         }
         let is_verified = |id: usize, n: usize| self.found.get(&(id, n)).is_some_and(|cited| cited.verified);
@@ -359,6 +441,14 @@ fn sentence_before(text: &str, at: usize, ends: &[usize]) -> Range<usize> {
     start..end.max(start)
 }
 
+/// What follows the markers of a place in the sentence that ends before them at `end`, or in their line when they begin it.
+fn following(text: &str, end: usize, place: Range<usize>, ends: &[usize]) -> Range<usize> {
+    let line = text[..place.start].rsplit('\n').next().unwrap_or_default();
+    let from = if line.trim().is_empty() { place.end } else { end };
+    let until = ends.get(ends.partition_point(|other| *other < from)).copied().unwrap_or(text.len());
+    place.end..until.max(place.end)
+}
+
 /// What is quoted before the marker at `at`, in its sentence, and not before the marker before it, which quotes for itself;
 /// the nearest first. A marker inside the quotation marks cites what stands before it.
 fn quotes_before(spans: &[QuotedSpan], at: usize, sentence: usize, previous: usize) -> Vec<Range<usize>> {
@@ -388,6 +478,44 @@ fn without_markers(text: &str, range: Range<usize>, markers: &[CitationMarker]) 
     }
     kept.push_str(&text[from..range.end]);
     kept.trim().to_owned()
+}
+
+/// Words without the pairs of Markdown's marks of emphasis in them, `**so**` or `_so_`; none if there are none.
+fn without_emphasis(words: &str) -> Option<String> {
+    /// Marks that wait for the one that closes them.
+    const MAX_OPEN: usize = 8;
+    let is_word = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+    let is_blank = |character: Option<char>| character.is_none_or(char::is_whitespace);
+    let (mut open, mut marks): (Vec<Range<usize>>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while let Some(gap) = words[at..].find(['*', '_']) {
+        let start = at + gap;
+        let sign = words.as_bytes()[start];
+        let end = start + words[start..].bytes().take_while(|byte| *byte == sign).count();
+        at = end;
+        let (before, after) = (words[..start].chars().next_back(), words[end..].chars().next());
+        let opening = open.iter().rposition(|other| words[other.clone()] == words[start..end]);
+        match opening.filter(|_| !is_blank(before) && !is_word(after)) {
+            Some(opening) => {
+                marks.push(open[opening].clone());
+                marks.push(start..end);
+                open.truncate(opening);
+            }
+            None if !is_word(before) && !is_blank(after) && open.len() < MAX_OPEN => open.push(start..end),
+            None => {}
+        }
+    }
+    if marks.is_empty() {
+        return None;
+    }
+    marks.sort_unstable_by_key(|mark| mark.start);
+    let (mut plain, mut from) = (String::with_capacity(words.len()), 0);
+    for mark in marks {
+        plain.push_str(&words[from..mark.start]);
+        from = mark.end;
+    }
+    plain.push_str(&words[from..]);
+    Some(plain)
 }
 
 fn is_long_enough(quote: &str) -> bool {

@@ -175,14 +175,19 @@ impl<'a> AgentRun<'a> {
             return Ok(RunAnswer { is_unanswered: true, ..self.ended(finish_reason, &[]).await });
         }
         let (answer, sources) = (self.emitter.citing().to_owned(), self.sources.all().to_vec());
+        let question = self.setup.question.clone();
         let cited = self
             .compute
             .run(move || {
                 let sources: Vec<_> = sources
                     .iter()
-                    .map(|source| cite::CitableSource { n: source.n, text: &source.found.text })
+                    .map(|source| cite::CitableSource {
+                        n: source.n,
+                        text: &source.found.text,
+                        best: source.found.best_start(),
+                    })
                     .collect();
-                cite::cite(&answer, &sources, &|claim, passage| best_sentence(claim, passage))
+                cite::cite(&question, &answer, &sources, &|claim, passage| best_sentence(claim, passage))
             })
             .await?;
         Ok(self.ended(finish_reason, &cited).await)

@@ -85,6 +85,13 @@ impl From<&Excerpt> for RetrievedExcerpt {
     }
 }
 
+impl RetrievedExcerpt {
+    /// Where the passage begins that was found best, in bytes of the text.
+    pub(super) fn best_start(&self) -> usize {
+        self.parts.get(self.best).map_or(0, |part| part.range.start)
+    }
+}
+
 #[cfg(test)]
 impl RetrievedExcerpt {
     /// An excerpt that is one passage.

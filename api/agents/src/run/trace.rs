@@ -164,7 +164,7 @@ pub struct CitationView {
     /// it is the one that the passage is from. Null for documents that were uploaded or came as text.
     #[schema(required = true)]
     pub url: Option<String>,
-    /// The words that are quoted. When the answer quotes none: the passage's sentence that supports it best, or nothing.
+    /// The words that are quoted. When the answer quotes none: the passage's sentence that supports it best.
     pub quote: String,
     /// The answer quotes these words, and they were found in the document's text.
     pub verified: bool,

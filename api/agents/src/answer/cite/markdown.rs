@@ -101,16 +101,45 @@ impl<'a> BacktickRuns<'a> {
     }
 }
 
+/// Where a link leads, as it stands behind its text: `(address "title")`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::answer) struct LinkTarget<'a> {
+    /// The address.
+    pub(in crate::answer) address: &'a str,
+    /// The bytes of all of it, with the parentheses.
+    pub(in crate::answer) length: usize,
+}
+
+/// The target that stands at the beginning of this text, if there is one.
+pub(in crate::answer) fn link_target(text: &str) -> Option<LinkTarget<'_>> {
+    let inner = text.strip_prefix('(')?;
+    let end = closing_parenthesis(&inner[..inner.floor_char_boundary(MAX_LINK_BYTES)])?;
+    let target = inner[..end].trim();
+    let (address, title) = target.split_once(' ').unwrap_or((target, "\""));
+    let is_target = !address.is_empty() && title.trim_start().starts_with(['"', '\'']);
+    is_target.then_some(LinkTarget { address, length: end + 2 })
+}
+
+/// Where the parenthesis is that closes the one before this text, in the same line.
+pub(in crate::answer) fn closing_parenthesis(text: &str) -> Option<usize> {
+    let line = text.split('\n').next().unwrap_or_default();
+    let last = line.rfind(')')?;
+    let mut depth = 1_usize;
+    line[..=last].char_indices().find_map(|(at, character)| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })
+}
+
 /// Whether the brackets are a link's text, an image's, or the head of a link definition.
 pub(in crate::answer) fn is_label(answer: &str, start: usize, end: usize) -> bool {
     let rest = &answer[end..];
-    if let Some(target) = rest.strip_prefix('(') {
-        let target =
-            target[..target.floor_char_boundary(MAX_LINK_BYTES)].split('\n').next().unwrap_or_default();
-        if let Some((target, _)) = target.split_once(')') {
-            let (address, title) = target.trim().split_once(' ').unwrap_or((target.trim(), "\""));
-            return !address.is_empty() && title.trim_start().starts_with(['"', '\'']);
-        }
+    if rest.starts_with('(') {
+        return link_target(rest).is_some();
     }
     let before = answer[..start].trim_end_matches([' ', '\t']);
     let begins_line = before.is_empty() || before.ends_with('\n');

@@ -18,22 +18,22 @@ const MAX_RANGE: usize = 50;
 /// Nothing longer than this can be a marker, whatever follows.
 pub(in crate::answer) const MAX_MARKER_CHARACTERS: usize = 200;
 
-/// The texts of the sources by the numbers that a marker can hold.
-pub(super) struct NumberedPassages<'a>(Vec<Option<&'a str>>);
+/// The sources by the numbers that a marker can hold.
+pub(super) struct NumberedPassages<'a>(Vec<Option<CitableSource<'a>>>);
 
 impl<'a> NumberedPassages<'a> {
     pub(super) fn new(sources: &[CitableSource<'a>]) -> Self {
-        let mut texts = vec![None; MAX_NUMBER + 1];
+        let mut passages = vec![None; MAX_NUMBER + 1];
         for source in sources {
-            if let Some(text) = texts.get_mut(source.n) {
-                text.get_or_insert(source.text);
+            if let Some(passage) = passages.get_mut(source.n) {
+                passage.get_or_insert(*source);
             }
         }
-        Self(texts)
+        Self(passages)
     }
 
-    pub(super) fn get(&self, n: usize) -> Option<&'a str> {
-        self.0.get(n).copied().flatten()
+    pub(super) fn get(&self, n: usize) -> Option<&CitableSource<'a>> {
+        self.0.get(n)?.as_ref()
     }
 
     /// The numbers of passages, each once.

@@ -4,12 +4,17 @@ use std::collections::VecDeque;
 
 use super::{code::CodeState, known::KnownReferences};
 use crate::answer::{
-    cite::{MAX_MARKER_CHARACTERS, is_label, may_stand_in_marker, read_numbers},
+    cite::{
+        MAX_MARKER_CHARACTERS, closing_parenthesis, is_label, link_target, may_stand_in_marker, read_numbers,
+    },
     quote::opens,
 };
 
 /// How far after `[1]` is looked for what makes it a link's text, in bytes.
 const LABEL_LIMIT: usize = 256;
+
+/// What stands in some models' markers between the number and a word, as in `【1†source】`.
+const DAGGER: char = '†';
 
 /// The most blanks that are held back, since a marker may follow and take them along.
 const MAX_BLANKS: usize = 64;
@@ -32,6 +37,8 @@ pub(super) struct MarkerFilter {
     line_is_blank: bool,
     /// A marker began the line and is gone, and with it the blanks after it.
     skip_blanks: bool,
+    /// Parentheses that are open in the address of a link whose text was a marker: it is dropped to its end.
+    dropping: usize,
     /// What closes the quotation marks that are open.
     closes: Option<&'static [char]>,
     /// A mark that may open a quotation by what follows, and what stands before it.
@@ -48,6 +55,7 @@ impl Default for MarkerFilter {
             last: None,
             line_is_blank: true,
             skip_blanks: false,
+            dropping: 0,
             closes: None,
             may_open: None,
             growth: 0,
@@ -63,6 +71,10 @@ enum MarkerStep {
     Plain(usize),
     /// So many bytes are a marker.
     Marker(usize),
+    /// So many bytes are a marker, and so many more the address of which it is the text. It is the marker that counts.
+    LinkedMarker(usize, usize),
+    /// The same with an address that goes on.
+    LinkedOpenMarker(usize),
 }
 
 impl MarkerFilter {
@@ -85,6 +97,7 @@ impl MarkerFilter {
     }
 
     fn run(&mut self, known: &KnownReferences, is_end: bool, passed: &mut String) {
+        self.drop_address();
         while !self.held.is_empty() {
             match self.next(is_end) {
                 MarkerStep::More => return,
@@ -98,7 +111,38 @@ impl MarkerFilter {
                     let written: String = self.held.drain(..length).collect();
                     self.pass_marker(&written, known, passed);
                 }
+                MarkerStep::LinkedMarker(length, address) => {
+                    let written: String = self.held.drain(..length).collect();
+                    self.held.drain(..address);
+                    self.pass_marker(&written, known, passed);
+                }
+                MarkerStep::LinkedOpenMarker(length) => {
+                    let written: String = self.held.drain(..length).collect();
+                    self.pass_marker(&written, known, passed);
+                    self.dropping = 1;
+                    // The parenthesis that opens it is counted.
+                    self.held.remove(0);
+                    self.drop_address();
+                }
             }
+        }
+    }
+
+    /// Drops what has come of an address that is being dropped. It ends with its parenthesis, and before a blank.
+    fn drop_address(&mut self) {
+        while self.dropping > 0
+            && let Some(character) = self.held.chars().next()
+        {
+            match character {
+                '(' => self.dropping += 1,
+                ')' => self.dropping -= 1,
+                character if character.is_whitespace() => {
+                    self.dropping = 0;
+                    return;
+                }
+                _ => {}
+            }
+            self.held.remove(0);
         }
     }
 
@@ -118,12 +162,22 @@ impl MarkerFilter {
             .char_indices()
             .take(MAX_MARKER_CHARACTERS)
             .find(|(_, character)| !may_stand_in_marker(*character));
-        let length = match end {
-            Some((length, character)) if character == close => length,
+        let (numbers, length) = match end {
+            Some((length, character)) if character == close => (length, length),
+            Some((numbers, DAGGER)) if open == '【' => {
+                let mut word = inner[numbers..].char_indices().take(MAX_MARKER_CHARACTERS);
+                match word.find(|(_, character)| matches!(character, '】' | '【' | '\n')) {
+                    Some((length, '】')) => (numbers, numbers + length),
+                    None if !is_end && inner[numbers..].chars().count() < MAX_MARKER_CHARACTERS => {
+                        return MarkerStep::More;
+                    }
+                    _ => return MarkerStep::Plain(open.len_utf8()),
+                }
+            }
             None if !is_end && inner.chars().count() < MAX_MARKER_CHARACTERS => return MarkerStep::More,
             _ => return MarkerStep::Plain(open.len_utf8()),
         };
-        if read_numbers(&inner[..length]).is_none() {
+        if read_numbers(&inner[..numbers]).is_none() {
             return MarkerStep::Plain(open.len_utf8());
         }
         let end = open.len_utf8() + length + close.len_utf8();
@@ -133,11 +187,23 @@ impl MarkerFilter {
         }
         let is_label = match rest.chars().next() {
             None if !is_end => return MarkerStep::More,
-            Some('(') => match rest.find([')', '\n']) {
-                None if !is_end && rest.len() < LABEL_LIMIT => return MarkerStep::More,
-                None => !is_end,
-                Some(_) => is_label(&self.held, 0, end),
-            },
+            Some('(') => {
+                // `![1](…)` is an image.
+                let is_text = self.last != Some('!') || !self.blanks.is_empty();
+                let is_closed = rest.contains('\n') || closing_parenthesis(&rest[1..]).is_some();
+                match link_target(rest) {
+                    Some(target) if is_text && is_address(target.address) => {
+                        return MarkerStep::LinkedMarker(end, target.length);
+                    }
+                    Some(_) => true,
+                    None if is_closed || is_end => false,
+                    None if rest.len() < LABEL_LIMIT => return MarkerStep::More,
+                    None if is_text && is_address(rest) && !rest.contains(char::is_whitespace) => {
+                        return MarkerStep::LinkedOpenMarker(end);
+                    }
+                    None => true,
+                }
+            }
             Some(':') if self.line_is_blank => match rest.find('\n') {
                 None if !is_end && rest.len() < LABEL_LIMIT => return MarkerStep::More,
                 _ => is_label(&self.held, 0, end),
@@ -150,9 +216,11 @@ impl MarkerFilter {
     /// Passes a marker on with the numbers that are known, if any is.
     fn pass_marker(&mut self, written: &str, known: &KnownReferences, passed: &mut String) {
         let is_quoted = self.closes.is_some() && known.has_marker(written);
-        let numbers = read_numbers(written.trim_matches(['[', ']', '【', '】'])).unwrap_or_default();
+        let inner = written.trim_matches(['[', ']', '【', '】']);
+        let (inner, has_word) = inner.split_once(DAGGER).map_or((inner, false), |(inner, _)| (inner, true));
+        let numbers = read_numbers(inner).unwrap_or_default();
         let kept: Vec<usize> = numbers.iter().copied().filter(|n| known.has_source(*n)).collect();
-        if is_quoted || kept.len() == numbers.len() {
+        if is_quoted || kept.len() == numbers.len() && !has_word {
             for character in written.chars() {
                 self.pass(character, passed);
             }
@@ -163,7 +231,7 @@ impl MarkerFilter {
             self.skip_blanks |= matches!(self.last, None | Some('\n'));
             return;
         }
-        let (open, close) = if written.starts_with('[') { ('[', ']') } else { ('【', '】') };
+        let (open, close) = if written.starts_with('[') || has_word { ('[', ']') } else { ('【', '】') };
         let mut rewritten = String::from(open);
         for (position, n) in kept.iter().enumerate() {
             if position > 0 {
@@ -225,6 +293,11 @@ impl MarkerFilter {
         }
         passed.extend(self.blanks.drain(..));
     }
+}
+
+/// Whether a link's target is an address rather than a remark in parentheses, such as `(ibid)`.
+fn is_address(target: &str) -> bool {
+    target.contains(['/', '#', ':'])
 }
 
 /// The marks that end a quotation which begins with this one.

@@ -143,13 +143,48 @@ fn numbers_in_code_and_labels_are_left_alone() {
         "`a[9]` and ``b ` [9]``",
         "```rust\nx[9]\n```\n",
         "~~~\nx[9]\n```\n[9]",
-        "[9](/a) and [9](b \"title\")",
+        "[9](b \"title\") and [1](ibid)",
+        "![1](https://listed.example/logo.png) and [1] (https://listed.example/x)",
         "\\[9]",
     ] {
         assert_eq!(assert_cuts_do_not_matter(answer), answer);
     }
     assert_eq!(passed("`open [9] and\n\nnext [9] one"), "`open [9] and\n\nnext one");
     assert_eq!(passed("```\n[9]\n```\n[9] after [1](see there)"), "```\n[9]\n```\nafter [1](see there)");
+}
+
+#[test]
+fn a_link_whose_text_is_a_marker_is_the_marker() {
+    let long = "a/".repeat(300);
+    for (answer, cleaned) in [
+        ("In the cellar [1](https://evil.example/a).".to_owned(), "In the cellar [1]."),
+        ("In the cellar [2](https://listed.example/x_(y) \"t\").".to_owned(), "In the cellar [2]."),
+        ("In the cellar [9](https://listed.example/x).".to_owned(), "In the cellar."),
+        ("In the cellar[1, 9](#source-1) [2](/a)".to_owned(), "In the cellar[1] [2]"),
+        (format!("In the cellar [1](https://listed.example/{long}x) so."), "In the cellar [1] so."),
+        (format!("In the cellar [9](https://evil.example/({long})) so."), "In the cellar so."),
+        (format!("In the cellar [1](https://evil.example/{long} so"), "In the cellar [1] so"),
+    ] {
+        assert_eq!(assert_cuts_do_not_matter(&answer), cleaned, "{}", &answer[..30]);
+    }
+}
+
+#[test]
+fn a_marker_may_have_a_word_behind_a_dagger() {
+    for (answer, cleaned) in [
+        ("In the cellar【1†source】.", "In the cellar[1]."),
+        ("In the cellar 【1†rules.pdf】【9†source】【2, 9†x】.", "In the cellar [1][2]."),
+        ("In the cellar 【9†source】.", "In the cellar."),
+        (
+            "In 【4:0†source】 and 【a†b】 and 【1†b\n】 and 【1†",
+            "In 【4:0†source】 and 【a†b】 and 【1†b\n】 and 【1†",
+        ),
+        ("In [1†source]", "In [1†source]"),
+    ] {
+        assert_eq!(assert_cuts_do_not_matter(answer), cleaned, "{answer}");
+    }
+    let endless = format!("【1†{}】", "x".repeat(5_000));
+    assert_eq!(passed(&endless), endless);
 }
 
 #[test]
