@@ -13,6 +13,7 @@ use crate::support::{
 in_both_modes!(
     an_agent_knows_what_was_said_and_no_other_session_does,
     a_failed_run_leaves_no_half_turn,
+    a_session_that_is_erased_while_it_is_answered_stays_erased,
     two_sessions_at_once_do_not_mix
 );
 
@@ -78,6 +79,37 @@ async fn a_failed_run_leaves_no_half_turn(mode: Mode) {
     model.reply(Reply::text("Yes."));
     say(&client, &agent, Some("a"), "Third?").await;
     assert_eq!(said(&model.bodies().pop().expect("a request")), ["Second?", "Yes.", "Third?"]);
+}
+
+async fn a_session_that_is_erased_while_it_is_answered_stays_erased(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let (client, model, agent) = setting(&service).await;
+    // The first turn of a session, and one that goes on from others.
+    for turns in 0..2 {
+        for _ in 0..turns {
+            model.reply(Reply::text("Hello."));
+            say(&client, &agent, Some("a"), "I am Solveig.").await;
+        }
+        let gate = Gate::default();
+        model.reply(Reply::gated("Oh, ", &gate, "I see."));
+        let asking = tokio::spawn({
+            let (client, agent) = (client.clone(), agent.clone());
+            async move { say(&client, &agent, Some("a"), "I live on the third floor.").await }
+        });
+        gate.wait_until_reached().await;
+        client.delete(&format!("/agents/{}/sessions/a", id(&agent))).await;
+        gate.release();
+        assert_eq!(asking.await.expect("an answer")["data"], "Oh, I see.");
+        model.reply(Reply::text("I do not know."));
+        say(&client, &agent, Some("a"), "Where do I live?").await;
+        assert_eq!(said(&model.bodies().pop().expect("a request")), ["Where do I live?"], "{turns}");
+        // What is said from then on is remembered.
+        model.reply(Reply::text("You asked."));
+        say(&client, &agent, Some("a"), "What did I ask?").await;
+        let last = model.bodies().pop().expect("a request");
+        assert_eq!(said(&last), ["Where do I live?", "I do not know.", "What did I ask?"], "{turns}");
+        client.delete(&format!("/agents/{}/sessions/a", id(&agent))).await;
+    }
 }
 
 async fn two_sessions_at_once_do_not_mix(mode: Mode) {

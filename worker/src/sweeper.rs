@@ -9,7 +9,7 @@ use lectern_db::{
     idempotency,
     jobs::ReindexTarget,
     known_addresses::{self, KNOWN_FOR},
-    pages, receipts, singletons,
+    memory, pages, receipts, singletons,
     sync::runs,
     traces, vectors, webhooks,
     workspaces::{invitations, leftovers},
@@ -384,7 +384,8 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Forgets traces, kept answers, known addresses, invitations, lines of the audit log, receipts and deliveries whose time is over.
+    /// Forgets traces, kept answers, known addresses, invitations, lines of the audit log, receipts, deliveries and erasures whose time is
+    /// over.
     async fn forget(&self) -> Result<(), DbError> {
         while !self.soft.is_cancelled() {
             let mut tx = self.runtime.db.begin_essential().await?;
@@ -398,8 +399,9 @@ impl Sweeper {
             let deliveries = webhooks::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             let receipts = receipts::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             let runs = runs::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
+            let erasures = memory::expire_erasures(&mut tx, self.runtime.clock.now(), BATCH).await?;
             tx.commit().await?;
-            let most = [traces, answers, addresses, invitations, lines, deliveries, receipts, runs]
+            let most = [traces, answers, addresses, invitations, lines, deliveries, receipts, runs, erasures]
                 .into_iter()
                 .max();
             if most < Some(u64::from(BATCH)) {

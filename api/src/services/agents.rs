@@ -447,7 +447,7 @@ impl AgentService {
     ) -> Result<(), ApiError> {
         let owner = actor.may_ask(id)?;
         let mut tx = self.db.begin_essential().await?;
-        if !db::agents::erase_session(&mut tx, owner, id, session).await? {
+        if !db::agents::erase_session(&mut tx, owner, id, session, self.clock.now()).await? {
             return Err(unknown());
         }
         Ok(tx.commit().await?)

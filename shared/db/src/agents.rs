@@ -10,7 +10,7 @@ use lectern_shared::{
     },
 };
 
-use crate::{Db, Result, Tx, documents, execute, locks, on};
+use crate::{Db, Result, Tx, documents, execute, locks, memory, on};
 
 /// Adds an agent.
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
@@ -90,7 +90,7 @@ pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<Op
 }
 
 /// Keeps one of a workspace's agents from changing or going until the transaction ends; false when there is no such agent.
-async fn lock_row(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
+pub(crate) async fn lock_row(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query("UPDATE agents SET version = version WHERE id = $1 AND workspace_id = $2")
@@ -135,23 +135,17 @@ pub async fn owns_prompt(tx: &mut Tx, workspace: WorkspaceId, prompt: PromptId) 
 }
 
 /// Deletes what one of a workspace's agents remembers of somebody's session; false when there is no such agent.
-pub async fn erase_session(tx: &mut Tx, owner: RunOwner, agent: AgentId, session: &str) -> Result<bool> {
-    let workspace = owner.workspace_id;
-    if !lock_row(tx, workspace, agent).await? {
+pub async fn erase_session(
+    tx: &mut Tx,
+    owner: RunOwner,
+    agent: AgentId,
+    session: &str,
+    now: Timestamp,
+) -> Result<bool> {
+    if !lock_row(tx, owner.workspace_id, agent).await? {
         return Ok(false);
     }
-    execute!(
-        tx,
-        sqlx::query(
-            "DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND workspace_id = $3
-               AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5"
-        )
-        .bind(agent)
-        .bind(session)
-        .bind(workspace)
-        .bind(owner.user)
-        .bind(owner.token)
-    )?;
+    memory::erase(tx, owner, agent, session, now).await?;
     Ok(true)
 }
 

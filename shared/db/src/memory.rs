@@ -1,10 +1,20 @@
 //! What agents remember of their sessions: whole turns. A session is that of whoever began it: another member's of the same name is
 //! another one.
 
-use lectern_shared::{clock::Timestamp, ids::AgentId, model::workspace::RunOwner};
+use std::time::Duration;
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::AgentId,
+    model::workspace::RunOwner,
+    secrets::{hex, sha256},
+};
 use uuid::Uuid;
 
-use crate::{Db, Result, Tx, execute, on};
+use crate::{Db, Result, Tx, agents, execute, on};
+
+/// For how long it is noted that a session was erased: no run goes on for longer than a day.
+const ERASURE_NOTED: Duration = Duration::from_hours(25);
 
 /// A question and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -41,6 +51,87 @@ pub async fn latest(
     .bind(tokens)
     .fetch_all(c)
     })?)
+}
+
+/// Under which name it is noted that a session was erased. It tells nothing of the session's own name.
+fn erasure_note(owner: RunOwner, agent: AgentId, session: &str) -> String {
+    let token = owner.token.map(|token| token.to_string()).unwrap_or_default();
+    // The session's name comes last, since it can hold anything.
+    let whose = format!("{} {} {token} {agent} {session}", owner.workspace_id, owner.user);
+    format!("erased-session:{}", hex(&sha256(whose.as_bytes())))
+}
+
+/// The last time that a session was erased, as an id, if that was of late. A run notes it when it begins.
+pub async fn last_erasure(db: &Db, owner: RunOwner, agent: AgentId, session: &str) -> Result<Option<Uuid>> {
+    Ok(on!(db, |c| sqlx::query_scalar("SELECT owner FROM leases WHERE name = $1")
+        .bind(erasure_note(owner, agent, session))
+        .fetch_optional(c))?)
+}
+
+/// Whether a session was erased since `last` was its [last erasure](last_erasure). If it was not, it will not be before this transaction
+/// ends.
+pub async fn was_erased_since(
+    tx: &mut Tx,
+    owner: RunOwner,
+    agent: AgentId,
+    session: &str,
+    last: Option<Uuid>,
+) -> Result<bool> {
+    if !agents::lock_row(tx, owner.workspace_id, agent).await? {
+        return Ok(true);
+    }
+    let noted: Option<Uuid> = on!(tx, |c| sqlx::query_scalar("SELECT owner FROM leases WHERE name = $1")
+        .bind(erasure_note(owner, agent, session))
+        .fetch_optional(c))?;
+    // A note that has gone was too old to matter.
+    Ok(noted.is_some() && noted != last)
+}
+
+/// Forgets a session of an agent that is locked, and notes that for the runs of it that go on.
+pub(crate) async fn erase(
+    tx: &mut Tx,
+    owner: RunOwner,
+    agent: AgentId,
+    session: &str,
+    now: Timestamp,
+) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND workspace_id = $3
+               AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5"
+        )
+        .bind(agent)
+        .bind(session)
+        .bind(owner.workspace_id)
+        .bind(owner.user)
+        .bind(owner.token)
+    )?;
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO leases (name, owner, held_until) VALUES ($1, $2, $3)
+             ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, held_until = excluded.held_until"
+        )
+        .bind(erasure_note(owner, agent, session))
+        .bind(Uuid::now_v7())
+        .bind(now.plus(ERASURE_NOTED))
+    )?;
+    Ok(())
+}
+
+/// Forgets which sessions were erased so long ago that no run began before; at most `limit`, so that it never holds the store for long.
+pub async fn expire_erasures(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> {
+    // Said twice: a session that is erased again at this moment stays noted.
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM leases WHERE held_until < $1 AND name IN (
+                 SELECT name FROM leases WHERE name LIKE 'erased-session:%' AND held_until < $1 LIMIT $2)"
+        )
+        .bind(now)
+        .bind(i64::from(limit))
+    )
 }
 
 /// Adds a turn to a session, and forgets all of it but the last `keep` turns.

@@ -7,6 +7,7 @@ use lectern_shared::model::{
     agent::{Agent, LlmConfig},
     workspace::RunOwner,
 };
+use uuid::Uuid;
 
 use super::{
     AgentParts, AgentQuestion,
@@ -120,16 +121,38 @@ fn shortened(text: &str, room: usize) -> String {
     format!("{} … {}", part(0, head).trim_end(), part(tail, text.len()).trim_start())
 }
 
-/// Adds a turn to somebody's session.
+/// The last time that somebody's session was erased. To be asked before its turns are [recalled](recall).
+pub(super) async fn last_erasure(
+    parts: &AgentParts,
+    owner: RunOwner,
+    agent: &Agent,
+    session: &str,
+) -> Result<Option<Uuid>, AgentError> {
+    Ok(db::memory::last_erasure(&parts.db, owner, agent.id, session).await?)
+}
+
+/// A turn that is to be remembered.
+#[derive(Clone, Copy)]
+pub(super) struct AnsweredTurn<'a> {
+    pub(super) session: &'a str,
+    pub(super) question: &'a str,
+    pub(super) answer: &'a str,
+    /// The last time that the session was erased when the question was asked.
+    pub(super) last_erasure: Option<Uuid>,
+}
+
+/// Adds a turn to somebody's session, unless that was erased since the question was asked: what was erased does not come back.
 pub(super) async fn remember(
     parts: &AgentParts,
     tx: &mut Tx,
     owner: RunOwner,
     agent: &Agent,
-    session: &str,
-    question: &str,
-    answer: &str,
+    turn: AnsweredTurn<'_>,
 ) -> Result<(), db::DbError> {
+    let AnsweredTurn { session, question, answer, last_erasure } = turn;
+    if db::memory::was_erased_since(tx, owner, agent.id, session, last_erasure).await? {
+        return Ok(());
+    }
     let tokens = approximate_tokens(question) + approximate_tokens(answer);
     let turn = ConversationTurn {
         question: question.to_owned(),

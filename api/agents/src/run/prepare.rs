@@ -136,6 +136,12 @@ pub(super) async fn prepare(
         let render = |template| render_prompt(template, question, is_nested, &functions, history);
         template.as_ref().map(render).transpose()
     };
+    let last_erasure = match &question.session {
+        Some(session) if agent.has_memory => {
+            memory::last_erasure(parts, bounds.owner, &agent, session).await?
+        }
+        Some(_) | None => None,
+    };
     let history = match &question.session {
         _ if style == AnswerStyle::Extractive => Vec::new(),
         Some(session) if agent.has_memory => memory::recall(parts, bounds.owner, &agent, session).await?,
@@ -158,6 +164,7 @@ pub(super) async fn prepare(
         is_nested,
         prompt,
         history,
+        last_erasure,
         instructions: question.instructions.clone(),
         functions,
         has_documents: !documents.is_empty(),

@@ -8,6 +8,7 @@ use lectern_shared::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::sources::RetrievedExcerpt;
 use crate::models::{ChatError, ChatOutcome};
@@ -49,6 +50,9 @@ pub(super) struct RunSetup {
     pub(super) prompt: Option<RenderedPrompt>,
     /// Turns that are remembered, oldest first.
     pub(super) history: Vec<(String, String)>,
+    /// When the session was erased last, if the turn is to be remembered in it. A repetition remembers nothing.
+    #[serde(skip)]
+    pub(super) last_erasure: Option<Uuid>,
     /// What the caller's program says of how to answer. Records of before have none.
     #[serde(default)]
     pub(super) instructions: Option<String>,

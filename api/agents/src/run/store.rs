@@ -10,7 +10,8 @@ use tokio::time::timeout;
 use super::{
     AgentParts, AskedQuestion,
     agent_run::FinishedRun,
-    cached, memory,
+    cached,
+    memory::{self, AnsweredTurn},
     setup::{RECORD_VERSION, RecordEntry, RunRecord, RunSetup},
     trace,
 };
@@ -82,7 +83,7 @@ impl EndedRun {
     async fn write(self, parts: &AgentParts) -> db::Result<()> {
         let Self { asked, setup, entries, body, duration_ms, failure, turn, cache_key, is_repeatable } = self;
         let AskedQuestion { agent, owner, question, .. } = asked;
-        let (trace, session) = (setup.trace, question.session);
+        let (trace, session, last_erasure) = (setup.trace, question.session, setup.last_erasure);
         let record = json!(RunRecord { version: RECORD_VERSION, setup, entries, duration_ms });
         let complete = is_at_most(&body, LARGEST_TRACE) && is_at_most(&record, LARGEST_RECORD);
         let record = (complete && is_repeatable).then_some(Json(record));
@@ -107,7 +108,8 @@ impl EndedRun {
             db::webhooks::emit(&mut tx, owner.workspace_id, WebhookEvent::AgentFailed, &told, now).await?;
         }
         if let (Some(session), Some(answer)) = (&session, &turn) {
-            memory::remember(parts, &mut tx, owner, &agent, session, &question.text, answer).await?;
+            let turn = AnsweredTurn { session, question: &question.text, answer, last_erasure };
+            memory::remember(parts, &mut tx, owner, &agent, turn).await?;
         }
         if let Some(key) = cache_key.filter(|_| complete) {
             db::cached_answers::put(&mut tx, owner.workspace_id, &key, trace, now).await?;

@@ -390,7 +390,11 @@ async fn an_agent_is_changed_by_its_owner_alone_and_has_its_owners_prompts() {
         assert_eq!(commit!(t.db, |tx| agents::lock(tx, other, mine.id)), None, "{}", t.name);
         let stolen = Agent { owner: made_in(other), name: "stolen".to_owned(), ..mine.clone() };
         commit!(t.db, |tx| agents::update(tx, &stolen));
-        assert!(!commit!(t.db, |tx| agents::erase_session(tx, run_in(other), mine.id, "s")), "{}", t.name);
+        assert!(
+            !commit!(t.db, |tx| agents::erase_session(tx, run_in(other), mine.id, "s", at(2))),
+            "{}",
+            t.name
+        );
         assert_eq!(turns(&t.db, mine.id, "s").await, 1, "{}", t.name);
         let (id, version_before) = (mine.id, version(&t.db, mine.id).await);
         assert_eq!(agents::find(&t.db, owner, id).await.unwrap(), Some(mine), "{}", t.name);
@@ -419,7 +423,11 @@ async fn links_that_come_or_go_raise_the_version_and_nothing_else_does() {
         assert!(!commit!(t.db, |tx| agents::unlink(tx, workspace, first)), "{}", t.name);
         assert_eq!(version(&t.db, changed).await, 3, "{}", t.name);
         remember(&t.db, workspace, changed, "s").await;
-        assert!(commit!(t.db, |tx| agents::erase_session(tx, run_in(workspace), changed, "s")), "{}", t.name);
+        assert!(
+            commit!(t.db, |tx| agents::erase_session(tx, run_in(workspace), changed, "s", at(2))),
+            "{}",
+            t.name
+        );
         assert_eq!(version(&t.db, changed).await, 3, "{}", t.name);
         assert_eq!(version(&t.db, other).await, 1, "{}", t.name);
     }

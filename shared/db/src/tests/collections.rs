@@ -333,7 +333,7 @@ async fn a_session_and_its_traces_are_of_the_member_who_asked() {
         assert_eq!(said(people[0]).await, ["hers", "hers"], "{}: the other's turns push none out", t.name);
         assert_eq!(said(people[1]).await, ["his", "his"], "{}", t.name);
         assert_eq!(said(shared).await, ["anybody's"; 2], "{}: whoever holds her token is not her", t.name);
-        commit!(t.db, |tx| agents::erase_session(tx, people[1], agent, "s"));
+        commit!(t.db, |tx| agents::erase_session(tx, people[1], agent, "s", at(2)));
         assert_eq!((said(people[0]).await.len(), said(people[1]).await.len()), (2, 0), "{}", t.name);
 
         let [hers, his, anybodys] = people.map(Some);

@@ -57,7 +57,7 @@ async fn a_session_is_forgotten_and_no_other() {
         }
         for session in ["ä/1", "ä/1", "never held"] {
             assert!(
-                commit!(t.db, |tx| agents::erase_session(tx, run_in(workspace), agent, session)),
+                commit!(t.db, |tx| agents::erase_session(tx, run_in(workspace), agent, session, at(2))),
                 "{}",
                 t.name
             );
@@ -66,10 +66,45 @@ async fn a_session_is_forgotten_and_no_other() {
         assert_eq!(turns(&t.db, agent, "Ä/1").await, 1, "{}", t.name);
         assert_eq!(turns(&t.db, other, "ä/1").await, 1, "{}", t.name);
         assert!(
-            !commit!(t.db, |tx| agents::erase_session(tx, run_in(workspace), AgentId::generate(), "ä/1")),
+            !commit!(t.db, |tx| agents::erase_session(
+                tx,
+                run_in(workspace),
+                AgentId::generate(),
+                "ä/1",
+                at(2)
+            )),
             "{}",
             t.name
         );
+    }
+}
+
+#[tokio::test]
+async fn whoever_began_before_a_session_was_erased_is_told_of_it_and_nobody_else() {
+    for t in &both().await {
+        let workspace = workspace(&t.db, at(0)).await;
+        let (one, other) = (agent(&t.db, workspace, at(0)).await, agent(&t.db, workspace, at(0)).await);
+        let owner = run_in(workspace);
+        let last = async |session| memory::last_erasure(&t.db, owner, one, session).await.unwrap();
+        let since = async |agent, session, last| {
+            commit!(t.db, |tx| memory::was_erased_since(tx, owner, agent, session, last))
+        };
+        assert_eq!(last("s").await, None, "{}", t.name);
+        assert!(!since(one, "s", None).await, "{}", t.name);
+        // Nothing is remembered of it yet.
+        assert!(commit!(t.db, |tx| agents::erase_session(tx, owner, one, "s", at(2))), "{}", t.name);
+        let first = last("s").await;
+        assert!(first.is_some() && since(one, "s", None).await, "{}", t.name);
+        assert!(!since(one, "s", first).await, "it was erased before: {}", t.name);
+        assert!(!since(one, "S", None).await && !since(other, "s", None).await, "{}", t.name);
+        commit!(t.db, |tx| agents::erase_session(tx, owner, one, "s", at(3)));
+        assert!(since(one, "s", first).await, "{}", t.name);
+        assert!(since(AgentId::generate(), "s", None).await, "the agent is gone: {}", t.name);
+        // The note goes when no run can be as old as it is.
+        assert_eq!(commit!(t.db, |tx| memory::expire_erasures(tx, at(4), 10)), 0, "{}", t.name);
+        let later = at(3).plus(std::time::Duration::from_hours(100));
+        assert_eq!(commit!(t.db, |tx| memory::expire_erasures(tx, later, 10)), 1, "{}", t.name);
+        assert!(last("s").await.is_none() && !since(one, "s", first).await, "{}", t.name);
     }
 }
 
