@@ -220,3 +220,74 @@ async fn a_question_must_be_one() {
         assert!(fields.iter().any(|field| field["path"] == path), "{body}: {answer}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_provider_withholds_is_told_in_the_trace_and_not_given_again() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    let agent = json!({"name": "guide", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = client.create_agent(&agent).await;
+    let body = json!({"input": {"input": "Well?"}, "cache_ttl": 3_600});
+    model.reply(Reply::text("First of all,").finished_by("content_filter"));
+    let (_, answer) = client.ask(id(&agent), &body).await;
+    assert_eq!(
+        (&answer["data"], &answer["trace"]["finishReason"]),
+        (&json!("First of all,"), &json!("stop"))
+    );
+    assert_eq!(answer["trace"]["steps"][0]["error"], "The provider withheld the rest.", "{answer:#}");
+    model.reply(Reply::text("First of all, hello."));
+    for _ in 0..2 {
+        let (_, answer) = client.ask(id(&agent), &body).await;
+        assert_eq!(answer["data"], "First of all, hello.", "what is whole is given again");
+        assert_eq!(answer["trace"]["steps"][0]["error"], Value::Null);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_an_answer_is_empty_is_told_and_kept() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    for (r#type, reason, replies, words) in [
+        ("CHATVENDOR", "stop", 1, "answered with nothing"),
+        ("CHATVENDOR", "length", 1, "llm.max_tokens"),
+        ("CHATVENDOR", "content_filter", 1, "withheld"),
+        ("REACT", "length", 2, "llm.max_tokens"),
+    ] {
+        let agent = json!({"name": "guide", "type": r#type, "llm": model.llm("m")});
+        let agent = client.create_agent(&agent).await;
+        for _ in 0..replies {
+            model.reply(Reply::text("").finished_by(reason));
+        }
+        let (status, answer) = client.predict(id(&agent), "Well?").await;
+        assert_eq!(
+            (status.as_u16(), &answer["error"]["code"]),
+            (502, &json!("provider_empty")),
+            "{answer:#}"
+        );
+        let told = answer["error"]["message"].as_str().expect("a message").to_owned();
+        assert!(told.contains(words), "{reason}: {told}");
+        let kept = client.read(&format!("/traces?agentId={}", id(&agent))).await;
+        let step = kept[0]["trace"]["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
+        assert_eq!(step["error"], json!(told), "{kept:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_without_a_key_is_not_asked() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    for provider in ["openai", "openai-chat", "anthropic", "gemini", "mistral", "groq", "cohere"] {
+        let llm = json!({"provider": provider, "model": "m"});
+        let agent = client.create_agent(&json!({"name": "a", "type": "CHATVENDOR", "llm": llm})).await;
+        let (status, answer) = client.predict(id(&agent), "Well?").await;
+        assert_eq!(
+            (status.as_u16(), &answer["error"]["code"]),
+            (502, &json!("provider_not_available")),
+            "{answer:#}"
+        );
+        let told = answer["error"]["message"].as_str().expect("a message");
+        assert!(told.contains("No API key is set") && told.contains(provider), "{told}");
+    }
+}

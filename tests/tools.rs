@@ -55,7 +55,7 @@ async fn a_tool_is_made_read_changed_and_deleted(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let client = service.signed_up("ada@example.com").await;
     let made = client.create("/tools", &search()).await;
-    assert_eq!(made["metadata"], json!({"provider": "brave", "api_key": "BSA…x7Qd"}));
+    assert_eq!(made["metadata"], json!({"provider": "brave", "api_key": "BS…x7Qd"}));
     assert_eq!((&made["description"], &made["returnDirect"]), (&json!(""), &json!(false)));
     let path = format!("/tools/{}", id(&made));
     assert_eq!(client.read(&path).await, made);
@@ -101,9 +101,9 @@ async fn every_type_takes_its_configuration_and_whatever_else_is_in_it(mode: Mod
     let same = json!({});
     for (r#type, metadata, masked) in [
         ("SEARCH", json!({"provider": "searxng", "base_url": "http://127.0.0.1:8888/"}), same.clone()),
-        ("SEARCH", json!({"provider": "tavily", "api_key": KEY, "limit": 5}), json!({"api_key": "BSA…x7Qd"})),
-        ("COMPUTE_ALPHA", json!({"app_id": "ABCDEF-GHIJKLMNOP"}), json!({"app_id": "ABC…MNOP"})),
-        ("MODELHOST", json!({"api_key": KEY, "model": "owner/name"}), json!({"api_key": "BSA…x7Qd"})),
+        ("SEARCH", json!({"provider": "tavily", "api_key": KEY, "limit": 5}), json!({"api_key": "BS…x7Qd"})),
+        ("COMPUTE_ALPHA", json!({"app_id": "ABCDEF-GHIJKLMNOP"}), json!({"app_id": "A…NOP"})),
+        ("MODELHOST", json!({"api_key": KEY, "model": "owner/name"}), json!({"api_key": "BS…x7Qd"})),
         (
             "MODELHOST",
             json!({"api_key": "short", "version": "5c7d5dc6", "timeout": 90}),
@@ -112,7 +112,7 @@ async fn every_type_takes_its_configuration_and_whatever_else_is_in_it(mode: Mod
         (
             "AUTOMATION_NLA",
             json!({"automation_nla_api_key": KEY, "base_url": "https://nla.example.com/v1"}),
-            json!({"automation_nla_api_key": "BSA…x7Qd"}),
+            json!({"automation_nla_api_key": "BS…x7Qd"}),
         ),
         ("AGENT", json!({"agentId": clerk}), same.clone()),
         (
@@ -122,14 +122,14 @@ async fn every_type_takes_its_configuration_and_whatever_else_is_in_it(mode: Mod
                 "headers": {"Authorization": "Bearer 0123456789", "X-Short": "1"},
                 "operations": ["listPets", "getPet"],
             }),
-            json!({"headers": {"Authorization": "Bea…6789", "X-Short": "…"}}),
+            json!({"headers": {"Authorization": "B…789", "X-Short": "…"}}),
         ),
         (
             "MCP",
             json!({
                 "url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer 0123456789"}, "tools": ["read"],
             }),
-            json!({"headers": {"Authorization": "Bea…6789"}}),
+            json!({"headers": {"Authorization": "B…789"}}),
         ),
     ] {
         let mut sent = metadata;
@@ -247,8 +247,8 @@ async fn secrets_come_back_masked_and_stay_when_the_mask_does(mode: Mode) {
     let made = client.create("/tools", &tool).await;
     let path = format!("/tools/{}", id(&made));
     let masked = made["metadata"].clone();
-    assert_eq!(masked["headers"]["X-Anything"], "tok…0123");
-    assert_eq!(masked["deeper"], json!([{"client_secret": "hus…0123", "kept": "in sight"}]));
+    assert_eq!(masked["headers"]["X-Anything"], "t…123");
+    assert_eq!(masked["deeper"], json!([{"client_secret": "h…123", "kept": "in sight"}]));
 
     // Read, changed elsewhere, and sent back.
     let mut sent = masked.clone();
@@ -257,7 +257,7 @@ async fn secrets_come_back_masked_and_stay_when_the_mask_does(mode: Mode) {
     assert_eq!((status, &kept["data"]["metadata"]), (StatusCode::OK, &sent), "{kept:#}");
     sent["headers"]["X-Anything"] = json!("new-0123456789");
     let (_, changed) = client.patch(&path, &json!({"metadata": sent})).await;
-    assert_eq!(changed["data"]["metadata"]["headers"]["X-Anything"], "new…6789");
+    assert_eq!(changed["data"]["metadata"]["headers"]["X-Anything"], "n…89");
     assert_eq!(changed["data"]["metadata"]["deeper"], masked["deeper"]);
     service.assert_no_secret_in_logs(&secrets);
 }

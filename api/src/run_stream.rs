@@ -11,7 +11,7 @@ use axum::{
 use futures::stream;
 use lectern_agents::run::{RunEvent, RunHandle};
 use lectern_shared::shutdown::Shutdown;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::{
     auth::in_force::TerminationNotice,
@@ -35,6 +35,8 @@ const UNDECIDED: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long an answer may go on when the service is asked to stop.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(10);
+/// Seconds after which a service that was stopped may be back.
+const BACK_AFTER: u64 = 5;
 
 /// Answers with a run's events. What fails before the first of them is told, and soon, is an ordinary error.
 pub(crate) async fn streamed(
@@ -124,8 +126,28 @@ async fn stopped(shutdown: Option<&Shutdown>, last_words: Option<Instant>) {
     }
 }
 
+/// Goes on with what is answered whole for as long as a stream may go on when the service is asked to stop.
+///
+/// # Errors
+/// 503 when it takes longer.
+pub(crate) async fn until_stopped<T>(
+    shutdown: Option<&Shutdown>,
+    work: impl Future<Output = ApiResult<T>>,
+) -> ApiResult<T> {
+    let over = async {
+        stopped(shutdown, None).await;
+        sleep(LAST_WORDS).await;
+    };
+    tokio::select! {
+        biased;
+        answer = work => answer,
+        () = over => Err(stopping()),
+    }
+}
+
 /// What is said last.
 pub(crate) fn stopping() -> ApiError {
     let message = "The service is being stopped; ask again shortly.";
-    ApiError::new(ApiErrorKind::Unavailable, "shutting_down", message)
+    let error = ApiError::new(ApiErrorKind::Unavailable, "shutting_down", message);
+    ApiError { retry_after: Some(BACK_AFTER), ..error }
 }

@@ -306,15 +306,45 @@ pub fn idempotency_row(user: UserId, key: &str) -> Uuid {
     Uuid::new_v5(user.as_uuid(), key.as_bytes())
 }
 
-/// A secret as it may be shown: its first three and last four characters, or dots alone when it is short.
+/// Characters at the beginning and at the end of a secret that are shown at most.
+const SHOWN: (usize, usize) = (3, 4);
+/// A shorter secret is not shown at all.
+const MIN_SHOWN: usize = 12;
+
+/// A secret as it may be shown: a few of its first and last characters, together a quarter of it at most, or dots alone when it is
+/// short.
 pub fn mask(secret: &str) -> String {
+    let (head, tail) = SHOWN;
+    let shown = (secret.chars().count() / 4).min(head + tail);
+    let first = shown * head / (head + tail);
+    masked_by(secret, (first, shown - first))
+}
+
+/// A secret with so many of its first and last characters.
+fn masked_by(secret: &str, (head, tail): (usize, usize)) -> String {
     let count = secret.chars().count();
-    if count < 12 {
+    if count < MIN_SHOWN {
         return "…".to_owned();
     }
-    let head: String = secret.chars().take(3).collect();
-    let tail: String = secret.chars().skip(count - 4).collect();
-    format!("{head}…{tail}")
+    let first: String = secret.chars().take(head).collect();
+    let last: String = secret.chars().skip(count - tail).collect();
+    format!("{first}…{last}")
+}
+
+/// Whether a text is the mask of a secret: what [`mask`] makes of it, or what earlier versions did, which showed as much of every one.
+pub fn is_mask_of(text: &str, secret: &str) -> bool {
+    text == mask(secret) || text == masked_by(secret, SHOWN)
+}
+
+/// Whether a text looks like a mask. Whoever sends one has copied an answer: it is not stored as if it were a secret.
+pub fn looks_masked(text: &str) -> bool {
+    let (head, tail) = SHOWN;
+    text.split_once('…').is_some_and(|(first, last)| {
+        let (first, last) = (first.chars().count(), last.chars().count());
+        let shown = first + last;
+        let is_whole = first == shown * head / (head + tail) && shown <= head + tail;
+        is_whole && (shown == 0 || shown >= MIN_SHOWN / 4)
+    })
 }
 
 #[cfg(test)]
@@ -397,8 +427,30 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_shows_the_ends_of_a_long_secret_and_nothing_of_a_short_one() {
-        assert_eq!(mask("sk-1234567890f3a9"), "sk-…f3a9");
+    fn a_mask_shows_a_quarter_of_a_secret_at_most_and_nothing_of_a_short_one() {
+        assert_eq!(mask("sk-12345678901234567890f3a9"), "sk…f3a9");
+        assert_eq!(mask("sk-123456789012345678901f3a9"), "sk-…f3a9");
+        assert_eq!(mask("sk-12345f3a9"), "s…a9");
         assert_eq!(mask("hunter2"), "…");
+        for length in 0..200 {
+            let secret = "é".repeat(length);
+            let mask = mask(&secret);
+            let shown = mask.chars().count() - 1;
+            assert!(shown <= 7 && shown * 4 <= length, "{length}: {mask}");
+            assert!(looks_masked(&mask) && is_mask_of(&mask, &secret), "{length}: {mask}");
+        }
+    }
+
+    #[test]
+    fn a_mask_of_an_earlier_version_stands_for_its_secret_too() {
+        let secret = "sk-12345f3a9";
+        assert!(is_mask_of("sk-…f3a9", secret) && looks_masked("sk-…f3a9"));
+        for other in ["sk-…f3a8", "…", secret, "", "s…f3a9"] {
+            assert!(!is_mask_of(other, secret), "{other}");
+        }
+        assert!(is_mask_of("…", "hunter2") && !is_mask_of("hun…ter2", "hunter2"));
+        for text in ["", "sk-12345f3a9", "abcd…efgh", "a…b", "abc…", "…defg"] {
+            assert!(!looks_masked(text), "{text}");
+        }
     }
 }

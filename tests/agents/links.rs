@@ -21,6 +21,7 @@ in_both_modes!(
     links_are_listed_for_all_agents_or_one,
     neither_end_of_a_link_is_another_users,
     a_link_that_is_created_again_with_the_same_key_is_the_first_one,
+    an_agent_has_sixty_four_tools_at_most,
 );
 
 async fn note(client: &Client) -> Value {
@@ -165,4 +166,27 @@ async fn a_link_that_is_created_again_with_the_same_key_is_the_first_one(mode: M
     assert_eq!(data(create(&pair(&agent, &document)).await), made);
     assert_eq!(ada.read("/agent-documents").await, json!([]), "it is answered, not linked again");
     assert_eq!(create(&pair(&agent, &note(&ada).await)).await.0, StatusCode::CONFLICT);
+}
+
+async fn an_agent_has_sixty_four_tools_at_most(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let agent = plain(&ada).await;
+    let tool = json!({ "name": "sum", "type": "COMPUTE_ALPHA", "metadata": { "app_id": "key" } });
+    let mut links = Vec::new();
+    for _ in 0..64 {
+        let made = ada.create("/tools", &tool).await;
+        let pair = json!({ "agentId": agent["id"], "toolId": made["id"] });
+        links.push((ada.create("/agent-tools", &pair).await, pair));
+    }
+    let made = ada.create("/tools", &tool).await;
+    let pair = json!({ "agentId": agent["id"], "toolId": made["id"] });
+    let refused = Refused::by(ada.post("/agent-tools", &pair).await);
+    assert_eq!(refused.paths(), ["toolId"]);
+    assert!(refused.message("toolId").contains("64"), "{refused:?}");
+    // One that is linked already stays so, and one that goes makes room.
+    let (first, same) = &links[0];
+    assert_eq!(ada.create("/agent-tools", same).await["id"], first["id"]);
+    data(ada.delete(&format!("/agent-tools/{}", id(first))).await);
+    ada.create("/agent-tools", &pair).await;
 }

@@ -414,6 +414,7 @@ async fn every_wrong_field_of_an_agent_is_named() {
         (json!({ "provider": "openai", "model": " " }), "llm.model"),
         (json!({ "provider": "openai", "model": "any", "temperature": 2.1 }), "llm.temperature"),
         (json!({ "provider": "openai", "model": "any", "temperature": -0.1 }), "llm.temperature"),
+        (json!({ "provider": "anthropic", "model": "any", "temperature": 1.1 }), "llm.temperature"),
     ] {
         let body = with(&agent, &json!({ "llm": llm }));
         assert_eq!(refused(body.clone()).await.paths(), [named], "{body}");

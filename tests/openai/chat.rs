@@ -19,6 +19,7 @@ in_both_modes!(
     a_long_turn_is_told_with_the_next_question,
     the_length_of_an_answer_can_be_bounded,
     two_megabytes_of_history_are_answered,
+    an_answer_that_a_provider_withholds_is_told_as_one,
 );
 
 async fn a_chat_says_what_predict_says_and_leads_to_the_passage(mode: Mode) {
@@ -190,4 +191,21 @@ async fn two_megabytes_of_history_are_answered(mode: Mode) {
     body["messages"][0]["content"] = json!("x".repeat(3 << 20));
     let (status, body) = post(&harbour.ada, "/chat/completions", &body).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{body:#}");
+}
+
+async fn an_answer_that_a_provider_withholds_is_told_as_one(mode: Mode) {
+    let harbour = Harbour::start(mode).await;
+    let reply = || Reply::text("The gate opens at").finished_by("content_filter");
+    harbour.model.reply(reply());
+    let answer = success(post(&harbour.ada, "/chat/completions", &question(&harbour.composing)).await);
+    let choice = &answer["choices"][0];
+    assert_eq!(
+        (&choice["finish_reason"], &choice["message"]["content"]),
+        (&json!("content_filter"), &json!("The gate opens at"))
+    );
+    harbour.model.reply(reply());
+    let body = json!({ "model": harbour.composing, "input": QUESTION });
+    let response = success(post(&harbour.ada, "/responses", &body).await);
+    assert_eq!(response["status"], "incomplete", "{response:#}");
+    assert_eq!(response["incomplete_details"]["reason"], "content_filter", "{response:#}");
 }

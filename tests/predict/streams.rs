@@ -16,7 +16,8 @@ in_both_modes!(
     events_tell_what_happens_and_end_once,
     a_failure_is_an_error_before_the_first_token_and_an_event_after_it,
     a_client_that_goes_away_stops_the_model,
-    a_shutdown_ends_a_stream_with_an_error
+    a_shutdown_ends_a_stream_with_an_error,
+    a_shutdown_ends_what_is_answered_whole_with_an_error
 );
 
 /// An agent without documents.
@@ -157,4 +158,20 @@ async fn a_shutdown_ends_a_stream_with_an_error(mode: Mode) {
     assert_eq!(text_of(&events), "Let me think");
     let error = events.iter().find(|event| event.name == "error").expect("an error");
     assert_eq!(error.json()["code"], "shutting_down");
+}
+
+async fn a_shutdown_ends_what_is_answered_whole_with_an_error(mode: Mode) {
+    let mut service = Service::in_mode(mode).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    let agent = agent(&client, &model).await;
+    model.reply(Reply::hang());
+    let request = client.predict_request(id(&agent), &json!({"input": {"input": "Well?"}})).await;
+    let asking = tokio::spawn(async move { send(request).await });
+    model.wait_for_requests(1).await;
+    service.ask_to_stop();
+    let answer = asking.await.expect("an answer");
+    assert!(answer.headers().contains_key("retry-after"), "{answer:?}");
+    let (status, error) = envelope(answer).await;
+    assert_eq!((status.as_u16(), &error["error"]["code"]), (503, &json!("shutting_down")), "{error:#}");
 }

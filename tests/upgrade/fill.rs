@@ -19,7 +19,7 @@ pub const EMAIL: &str = "ada@example.com";
 pub const UPLOAD: &str = "lift.txt";
 /// The secret of a tool, and how it is shown.
 const SECRET: &str = "BSA-0123456789abcdefx7Qd";
-pub const MASKED: &str = "BSA…x7Qd";
+pub const MASKED: &str = "BS…x7Qd";
 
 /// What the filled service needs until it is killed.
 pub struct Filled {

@@ -24,7 +24,7 @@ use crate::{
     error::{ApiError, ApiErrorKind},
     extract::PathId,
     response::ApiResult,
-    run_stream::{RunEventEncoder, streamed},
+    run_stream::{RunEventEncoder, streamed, until_stopped},
     services::{
         actor::Actor,
         asking::{AskService, AskableAgent},
@@ -213,19 +213,26 @@ fn rendered(card: &AnswerCard) -> Result<String, ApiError> {
 }
 
 /// Waits for a run's answer, as HTML.
-pub(super) async fn whole(mut running: RunHandle, reader: &AnswerReader) -> ApiResult<String> {
+pub(super) async fn whole(
+    mut running: RunHandle,
+    reader: &AnswerReader,
+    shutdown: Option<Extension<Shutdown>>,
+) -> ApiResult<String> {
     let mut citations = Vec::new();
-    loop {
-        match running.next().await {
-            Some(RunEvent::Citation(citation)) => citations.push(*citation),
-            Some(RunEvent::End { trace, .. }) => {
-                return rendered(&AnswerCard::of_run(&trace, &citations, &reader.context())?);
+    let answered = async {
+        loop {
+            match running.next().await {
+                Some(RunEvent::Citation(citation)) => citations.push(*citation),
+                Some(RunEvent::End { trace, .. }) => {
+                    return rendered(&AnswerCard::of_run(&trace, &citations, &reader.context())?);
+                }
+                Some(RunEvent::Failed(error)) => return Err(reader.told(error.into())),
+                Some(_) => {}
+                None => return Err(ApiError::internal()),
             }
-            Some(RunEvent::Failed(error)) => return Err(reader.told(error.into())),
-            Some(_) => {}
-            None => return Err(ApiError::internal()),
         }
-    }
+    };
+    until_stopped(shutdown.as_ref().map(|Extension(shutdown)| shutdown), answered).await
 }
 
 /// The page for asking an agent, before anything is asked.
@@ -269,13 +276,14 @@ pub(super) async fn show(
 pub(super) async fn answer(
     State(asking): State<AskService>,
     State(links): State<CitationLinks>,
+    shutdown: Option<Extension<Shutdown>>,
     PathId(id): PathId<AgentId>,
     SubmittedForm { visitor, body, .. }: SubmittedForm<QuestionForm>,
 ) -> ApiResult {
     let actor = visitor.actor();
     let reader = AnswerReader::of(&visitor, links);
     let running = ask(&asking, &actor, id, &body).await?;
-    let answer = whole(running, &reader).await?;
+    let answer = whole(running, &reader, shutdown).await?;
     let agent = asking.find(&actor, id).await?;
     html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer)))
 }

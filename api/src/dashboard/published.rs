@@ -276,6 +276,7 @@ async fn answer(
     slug: SlugPath,
     visitor: Result<Visitor, Response>,
     origin: RequestOrigin,
+    shutdown: Option<Extension<Shutdown>>,
     Extension(opened): Extension<RequestCredential>,
     uri: Uri,
     StrangersForm { body, .. }: StrangersForm<GuestQuestion>,
@@ -288,7 +289,7 @@ async fn answer(
         let name = agent.agent().name.clone();
         let running =
             services.asking.ask(&actor, agent, question).await.map_err(|error| reader.told(error))?;
-        let answer = whole(running, &reader).await?;
+        let answer = whole(running, &reader, shutdown).await?;
         html(&PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, false, Some((body, answer))))
     };
     answered.await.map_err(IntoResponse::into_response)

@@ -262,7 +262,7 @@ pub(super) async fn ask_again(
         TraceBody::of(&found.trace.body.0).question().ok_or_else(|| ApiError::not_found("question"))?;
     let agent = asking.find(&actor, found.trace.agent_id).await?;
     let running = asking.ask(&actor, agent, AgentQuestion { text, ..AgentQuestion::default() }).await?;
-    let now = whole(running, &AnswerReader::of(&visitor, links.clone())).await?;
+    let now = whole(running, &AnswerReader::of(&visitor, links.clone()), None).await?;
     page(visitor, &links, &evaluations, found, TraceOutcome::AskedAgain(now)).await
 }
 

@@ -22,7 +22,7 @@ use lectern_shared::{
         audit::AuditAction,
         tag::Tag,
     },
-    secrets::{CiphertextLocation, Keyring, mask},
+    secrets::{CiphertextLocation, Keyring, is_mask_of, mask},
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -64,8 +64,9 @@ pub(crate) struct NewLlm {
     #[schema(max_length = 2_000)]
     #[body(with = readers::base_url)]
     base_url: Option<String>,
-    /// The sampling temperature; the provider's own when left out.
+    /// The sampling temperature; the provider's own when left out. At most 1 for `anthropic`.
     #[schema(minimum = 0, maximum = 2)]
+    #[body(with = readers::temperature)]
     temperature: Option<f64>,
     /// The most tokens that the model may write in one step.
     #[schema(value_type = Option<CountSchema>)]
@@ -472,13 +473,17 @@ impl AgentService {
 
     /// Whether this is what is shown of an agent's key: it was read and sent back.
     fn is_mask(&self, agent: &Agent, key: &SecretString) -> Result<bool, ApiError> {
-        Ok(self.masked_key(agent)?.is_some_and(|mask| mask == key.expose_secret()))
+        let stored = self.stored_key(agent)?;
+        Ok(stored.is_some_and(|stored| is_mask_of(key.expose_secret(), stored.expose_secret())))
     }
 
     fn masked_key(&self, agent: &Agent) -> Result<Option<String>, ApiError> {
+        Ok(self.stored_key(agent)?.map(|key| mask(key.expose_secret())))
+    }
+
+    fn stored_key(&self, agent: &Agent) -> Result<Option<SecretString>, ApiError> {
         let Some(sealed) = &agent.llm_key_sealed else { return Ok(None) };
-        let key = self.keyring.decrypt_text(key_place(&agent.id), sealed)?;
-        Ok(Some(mask(key.expose_secret())))
+        Ok(Some(self.keyring.decrypt_text(key_place(&agent.id), sealed)?))
     }
 
     /// An agent with these tags.

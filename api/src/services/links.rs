@@ -9,7 +9,11 @@ use lectern_shared::{
         AgentCollectionId, AgentDocumentId, AgentId, AgentToolId, CollectionId, DocumentId, ToolId,
         WorkspaceId,
     },
-    model::{agent::AgentDocument, collection::AgentCollection, tool::AgentTool},
+    model::{
+        agent::AgentDocument,
+        collection::AgentCollection,
+        tool::{AgentTool, TOOLS_OF_ONE},
+    },
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -154,7 +158,7 @@ impl AgentToolService {
     /// Links an agent and a tool; the first link stays when they are linked already.
     ///
     /// # Errors
-    /// When the agent could come to ask itself.
+    /// When the agent could come to ask itself, or has as many tools as it can have.
     pub(crate) async fn create(
         &self,
         actor: &Actor,
@@ -170,6 +174,10 @@ impl AgentToolService {
             LinkOutcome::Yes(link) => self.creations.commit(tx, once, &link, tell).await,
             LinkOutcome::Unknown => Err(ApiError::not_found("agent or tool")),
             LinkOutcome::Circle => Err(circle("toolId")),
+            LinkOutcome::Full => {
+                let message = format!("is one too many: an agent can have {TOOLS_OF_ONE} tools");
+                Err(ApiError::invalid_field("toolId", &message))
+            }
         }
     }
 }

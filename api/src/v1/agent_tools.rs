@@ -84,7 +84,7 @@ fn example() -> Value {
 /// Link an agent and a tool
 ///
 /// From now on the agent can use the tool. Linking the same pair again gives the first link. An AGENT tool with which the
-/// agent could come to ask itself is refused.
+/// agent could come to ask itself is refused, and so is a 65th tool.
 #[utoipa::path(
     post,
     path = "/agent-tools",

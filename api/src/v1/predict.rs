@@ -23,10 +23,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub(super) use self::stream::StreamFormat;
 use crate::{
     auth::{TokenCaller, in_force::RequestCredential},
+    error::ApiError,
     extract::{PathId, ValidJson},
     fields::{FieldRule, JsonFields},
     response::ApiResult,
-    run_stream::streamed,
+    run_stream::{streamed, until_stopped},
     services::asking::AskService,
     state::AppState,
 };
@@ -179,10 +180,12 @@ pub(super) async fn answer(
     format: Option<StreamFormat>,
     shutdown: Option<Extension<Shutdown>>,
 ) -> ApiResult<Response> {
+    let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
     match format {
-        Some(format) => streamed(running, format, shutdown.map(|Extension(shutdown)| shutdown)).await,
+        Some(format) => streamed(running, format, shutdown).await,
         None => {
-            let (text, trace) = running.finish().await?;
+            let finished = async { running.finish().await.map_err(ApiError::from) };
+            let (text, trace) = until_stopped(shutdown.as_ref(), finished).await?;
             Ok(Json(PredictResponse { success: true, data: text, trace }).into_response())
         }
     }

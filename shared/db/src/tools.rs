@@ -7,7 +7,7 @@ use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, AgentToolId, ToolId, WorkspaceId},
     model::{
-        tool::{AgentTool, Tool},
+        tool::{AgentTool, TOOLS_OF_ONE, Tool},
         workspace::RowOwner,
     },
 };
@@ -166,9 +166,11 @@ pub enum LinkOutcome {
     Unknown,
     /// The agent would ask itself, by way of others or at once.
     Circle,
+    /// The agent has as many tools as it can have.
+    Full,
 }
 
-/// Links a workspace's agent and tool.
+/// Links a workspace's agent and tool, unless the agent has [`TOOLS_OF_ONE`] others.
 pub async fn link(
     tx: &mut Tx,
     owner: RowOwner,
@@ -187,6 +189,15 @@ pub async fn link(
         && reached_from(called, &calls(tx, workspace, None).await?).contains(&agent)
     {
         return Ok(LinkOutcome::Circle);
+    }
+    let linked: Vec<ToolId> = on!(tx, |c| sqlx::query_scalar(
+        "SELECT tool_id FROM agent_tools WHERE agent_id = $1 AND workspace_id = $2"
+    )
+    .bind(agent)
+    .bind(workspace)
+    .fetch_all(c))?;
+    if linked.len() >= TOOLS_OF_ONE as usize && !linked.contains(&tool) {
+        return Ok(LinkOutcome::Full);
     }
     let added = execute!(
         tx,

@@ -43,6 +43,19 @@ text_enum! {
     }
 }
 
+impl SearchProvider {
+    /// The most results that it gives at once.
+    pub const fn most_results(self) -> u32 {
+        match self {
+            Self::Brave | Self::Tavily => 20,
+            Self::Searxng | Self::Serper => 100,
+        }
+    }
+}
+
+/// Tools that an agent can have.
+pub const TOOLS_OF_ONE: u32 = 64;
+
 /// A tool.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Tool {

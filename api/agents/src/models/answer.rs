@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    ChatErrorKind, ChatOutcome, ChatRequest, FinishReason, TokenUsage, ToolCall, UsageSource,
+    ChatErrorKind, ChatOutcome, ChatRequest, FinishReason, TokenUsage, ToolCall, UsageSource, characters,
     retry::AttemptFailure, thoughts::ThoughtFilter,
 };
 
@@ -42,6 +42,8 @@ pub(super) struct PartialAnswer {
     pub(super) output_tokens: Option<u64>,
     /// Takes thoughts out of the text, where they may be in it.
     thoughts: Option<ThoughtFilter>,
+    /// Characters of thoughts that came apart from the text.
+    thought: u64,
     calls: Vec<PartialToolCall>,
     call_bytes: usize,
 }
@@ -147,7 +149,10 @@ impl PartialAnswer {
                 for block in blocks {
                     match block["text"].as_str() {
                         Some(text) => self.push_text(text),
-                        None => self.reach(AnswerProgress::Begun),
+                        None => {
+                            self.reach(AnswerProgress::Begun);
+                            self.think(&block["thinking"]);
+                        }
                     }
                 }
             }
@@ -155,10 +160,11 @@ impl PartialAnswer {
         }
     }
 
-    /// Notes that the model thinks; what it thinks is not kept.
+    /// Notes that the model thinks, and how much; what it thinks is not kept.
     pub(super) fn think(&mut self, thought: &Value) {
         if !thought.is_null() && thought.as_str() != Some("") {
             self.reach(AnswerProgress::Begun);
+            self.thought += thought_characters(thought);
         }
     }
 
@@ -251,7 +257,7 @@ impl PartialAnswer {
         let waits = finish_reason == FinishReason::Stop && !tool_calls.is_empty();
         Ok(CompleteAnswer {
             text: self.text,
-            thought: self.thoughts.map_or(0, |thoughts| thoughts.thought()),
+            thought: self.thought + self.thoughts.map_or(0, |thoughts| thoughts.thought()),
             tool_calls,
             finish_reason: if waits { FinishReason::ToolCalls } else { finish_reason },
             reported: self.input_tokens.zip(self.output_tokens),
@@ -272,6 +278,15 @@ impl PartialAnswer {
     }
 }
 
+/// Characters of a thought: a text, or blocks that hold texts.
+fn thought_characters(thought: &Value) -> u64 {
+    match thought {
+        Value::String(text) => characters(text),
+        Value::Array(blocks) => blocks.iter().map(|block| thought_characters(&block["text"])).sum(),
+        _ => 0,
+    }
+}
+
 /// How a stream ended.
 #[derive(Debug)]
 pub(super) enum StreamOutcome {
@@ -287,7 +302,7 @@ pub(super) enum StreamOutcome {
 #[derive(Debug)]
 pub(super) struct CompleteAnswer {
     text: String,
-    /// Characters of thoughts that were taken out of the text.
+    /// Characters of thoughts, which were written as well.
     thought: u64,
     tool_calls: Vec<ToolCall>,
     finish_reason: FinishReason,

@@ -28,7 +28,22 @@ pub enum ChatErrorKind {
         /// The HTTP status.
         status: u16,
     },
-    /// The provider does not accept the request (any other 4xx), an unknown model included.
+    /// The provider knows no such model, or has nothing where it was asked (404).
+    #[error("knows no such model, or has no chat at this address (status 404)")]
+    NotFound,
+    /// The conversation has more tokens than the model takes.
+    #[error("rejected the request: the conversation is longer than the model takes (status {status})")]
+    TooLong {
+        /// The HTTP status, or the one that an error event named.
+        status: u16,
+    },
+    /// The account that the key belongs to has nothing left to pay with.
+    #[error("rejected the request: its account has no credit left (status {status})")]
+    NoCredit {
+        /// The HTTP status, or the one that an error event named.
+        status: u16,
+    },
+    /// The provider does not accept the request (any other 4xx).
     #[error("rejected the request (status {status})")]
     BadRequest {
         /// The HTTP status, or the one that an error event named.
@@ -52,6 +67,9 @@ pub enum ChatErrorKind {
     /// The answer is not an event stream of JSON objects.
     #[error("answered with something that is not a stream of chat events")]
     Garbage,
+    /// The answer is one JSON text, and no event stream.
+    #[error("answered in one piece: the server did not stream, as it was asked to")]
+    NotStreamed,
     /// The answer's tool calls, one of its events, or all of it together are larger than accepted.
     #[error("sent a larger answer than is accepted")]
     TooLarge,
@@ -60,20 +78,34 @@ pub enum ChatErrorKind {
     NoChoices,
     /// The answer has neither text nor tool calls. [`super::ChatModel::chat`] never fails with it: an empty answer
     /// is an outcome there, and callers that cannot use one report it with this.
-    #[error("answered with nothing")]
-    Empty,
+    #[error("{0}")]
+    Empty(EmptyAnswer),
     /// Nothing arrived for too long, or the deadline passed.
     #[error("did not answer in time")]
     Timeout,
-    /// No connection could be made: nobody answers at the base URL, or it leads to an address that this service does not connect
+    /// No connection could be made: nobody answers at the address, or its host leads to an address that this service does not connect
     /// to. Which of the two is not told, so that nobody maps the operator's network by it.
-    #[error(
-        "could not be reached: it does not answer, or its base URL leads to an address which is not allowed"
-    )]
+    #[error("could not be reached: it does not answer, or its host leads to an address which is not allowed")]
     RefusedAddress,
     /// The connection was not secure, or closed before an answer began.
     #[error("closed the connection")]
     Connect,
+}
+
+/// Why an answer has neither text nor tool calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, thiserror::Error)]
+pub enum EmptyAnswer {
+    /// The provider says that the model was done.
+    #[error("answered with nothing")]
+    Nothing,
+    /// The model could write no more, and had only thought.
+    #[error(
+        "reached the limit of its length before the first word of the answer: `llm.max_tokens` may be too low, since thoughts count too"
+    )]
+    Length,
+    /// The provider withheld all of it.
+    #[error("withheld its answer")]
+    Withheld,
 }
 
 impl ChatErrorKind {
@@ -81,14 +113,16 @@ impl ChatErrorKind {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unauthorized { .. } => "provider_unauthorized",
-            Self::BadRequest { .. } => "provider_rejected",
+            Self::NotFound | Self::TooLong { .. } | Self::NoCredit { .. } | Self::BadRequest { .. } => {
+                "provider_rejected"
+            }
             Self::RateLimited { .. } => "provider_rate_limited",
             Self::Upstream { .. } => "provider_failed",
             Self::Truncated => "provider_truncated",
-            Self::Garbage => "provider_garbage",
+            Self::Garbage | Self::NotStreamed => "provider_garbage",
             Self::TooLarge => "provider_too_large",
             Self::NoChoices => "provider_no_choices",
-            Self::Empty => "provider_empty",
+            Self::Empty(_) => "provider_empty",
             Self::Timeout => "provider_timeout",
             Self::RefusedAddress => "provider_refused_address",
             Self::Connect => "provider_unreachable",
@@ -99,11 +133,11 @@ impl ChatErrorKind {
     pub(super) const fn from_status(status: u16, retry_after: Option<Duration>) -> Self {
         match status {
             401 | 403 => Self::Unauthorized { status },
-            // The provider, or a gateway before it, gave up waiting.
-            408 => Self::Timeout,
+            402 => Self::NoCredit { status },
+            404 => Self::NotFound,
             429 => Self::RateLimited { retry_after },
-            // Too early: for the provider to say when, not the request's fault.
-            425 => Self::Upstream { status: Some(status) },
+            // The provider, or a gateway before it, gave up waiting, or finds it too early: not the request's fault.
+            408 | 425 => Self::Upstream { status: Some(status) },
             400..=499 => Self::BadRequest { status },
             _ => Self::Upstream { status: Some(status) },
         }
@@ -122,6 +156,14 @@ pub enum ModelConfigError {
     /// The provider has no address of its own.
     #[error("The provider {provider} needs a base URL.")]
     BaseUrlRequired {
+        /// The provider in question.
+        provider: ModelProvider,
+    },
+    /// Neither the agent nor the operator has a key of the provider, which answers nobody without one.
+    #[error(
+        "No API key is set for the provider {provider}: the agent has no `llm.api_key`, and the operator has set none."
+    )]
+    ApiKeyRequired {
         /// The provider in question.
         provider: ModelProvider,
     },

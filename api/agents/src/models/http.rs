@@ -124,8 +124,9 @@ impl HttpModel {
         if !(200..300).contains(&response.status) {
             return classify_response(response, deadline).await;
         }
+        let content_type = response.content_type();
         // A page for people, from a proxy or a wrong address.
-        if response.content_type().as_deref() == Some("text/html") {
+        if content_type.as_deref() == Some("text/html") {
             return Err(AttemptFailure::new(ChatErrorKind::Garbage));
         }
         let mut answer = PartialAnswer::default();
@@ -133,7 +134,13 @@ impl HttpModel {
         if answer.halt == Some(HaltReason::Ended) {
             let _ = timeout(LAST_BYTES, response.chunk()).await;
         }
-        answer.conclude(end)
+        // Some servers pass over the wish for a stream, and answer with one completion.
+        let is_whole =
+            content_type.as_deref() == Some("application/json") && answer.progress == AnswerProgress::Nothing;
+        answer.conclude(end).map_err(|failure| match failure.kind {
+            ChatErrorKind::Garbage if is_whole => AttemptFailure::new(ChatErrorKind::NotStreamed),
+            _ => failure,
+        })
     }
 
     /// Reads events into `answer` until there is nothing more to read, or no reason to.
@@ -158,7 +165,10 @@ impl HttpModel {
                 let event = match events.next_event() {
                     Ok(Some(event)) => event,
                     Ok(None) => break,
-                    Err(_) => return StreamOutcome::Failed(AttemptFailure::new(too_large(answer))),
+                    Err(error) => {
+                        let kind = if error.is_event { ChatErrorKind::TooLarge } else { too_large(answer) };
+                        return StreamOutcome::Failed(AttemptFailure::new(kind));
+                    }
                 };
                 if event.data.is_empty() {
                     continue;

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-pub use self::error::{ChatError, ChatErrorKind, ModelConfigError};
+pub use self::error::{ChatError, ChatErrorKind, EmptyAnswer, ModelConfigError};
 pub(crate) use self::http::{ChatModelConfig, DEFAULT_SILENCE, HttpModel};
 pub use self::provider::{ModelProvider, UnknownProvider};
 pub(crate) use self::settings::RefusalMemory;

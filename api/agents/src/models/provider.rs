@@ -86,6 +86,23 @@ impl ModelProvider {
         }
     }
 
+    /// The highest sampling temperature that it takes.
+    pub const fn max_temperature(self) -> f64 {
+        match self {
+            Self::Anthropic => 1.0,
+            Self::OpenAiChat
+            | Self::OpenAi
+            | Self::Gemini
+            | Self::Mistral
+            | Self::Groq
+            | Self::Cohere
+            | Self::AzureOpenAi
+            | Self::Ollama
+            | Self::OpenAiCompatible
+            | Self::Extractive => 2.0,
+        }
+    }
+
     /// The provider's public address; none where every user or operator has one of their own.
     pub const fn default_base(self) -> Option<&'static str> {
         match self {

@@ -29,14 +29,18 @@ pub(super) async fn classify_response(
     let status = response.status;
     let asked = requested_wait(&response.headers);
     let failure = AttemptFailure::from_status(status).after(asked);
-    if !matches!((status, asked), (400 | 422, _) | (429, None)) {
+    if !matches!(status, 400 | 413 | 422 | 429) {
         return Err(failure);
     }
     let body = beginning(&mut response, deadline.min(Instant::now() + PATIENCE)).await;
     let text = String::from_utf8_lossy(&body);
+    // OpenAI's word, which comes as 429 and is no limit that waiting helps against; and Anthropic's.
+    if text.contains("\"insufficient_quota\"") || text.contains("credit balance is too low") {
+        return Err(AttemptFailure::new(ChatErrorKind::NoCredit { status }));
+    }
     if status == 429 {
-        let wait = serde_json::from_slice(&body).ok().and_then(|body| retry_delay(&body));
-        return Err(failure.after(wait));
+        let named = || serde_json::from_slice(&body).ok().and_then(|body| retry_delay(&body));
+        return Err(failure.after(asked.or_else(named)));
     }
     // Azure withholds the answer to a prompt that its filter dislikes by a status.
     if text.contains("\"content_filter\"") {
@@ -46,7 +50,23 @@ pub(super) async fn classify_response(
     if text.contains("\"API_KEY_INVALID\"") {
         return Err(AttemptFailure::new(ChatErrorKind::Unauthorized { status }));
     }
-    Err(AttemptFailure { refused: refused_setting(&text.to_ascii_lowercase()), ..failure })
+    let text = text.to_ascii_lowercase();
+    if is_too_long(&text) {
+        return Err(AttemptFailure::new(ChatErrorKind::TooLong { status }));
+    }
+    Err(AttemptFailure { refused: refused_setting(&text), ..failure })
+}
+
+/// Whether an error text, in lower case, says that the model has no room for the conversation.
+fn is_too_long(text: &str) -> bool {
+    const WORDS: [&str; 5] = [
+        "context_length_exceeded",
+        "maximum context length",
+        "exceed context limit",
+        "exceeds the maximum number of tokens",
+        "prompt is too long",
+    ];
+    WORDS.iter().any(|words| text.contains(words))
 }
 
 async fn beginning(response: &mut EgressResponse, until: Instant) -> Vec<u8> {
@@ -105,6 +125,13 @@ pub(super) fn error_event(error: &Value) -> AttemptFailure {
     const FIELDS: [&str; 4] = ["code", "status", "status_code", "type"];
     let fields = || FIELDS.iter().map(|field| &error[*field]);
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
+    let is_named = |name: &str| fields().any(|value| value.as_str() == Some(name));
+    if is_named("insufficient_quota") {
+        return AttemptFailure::new(ChatErrorKind::NoCredit { status: 429 });
+    }
+    if is_named("context_length_exceeded") {
+        return AttemptFailure::new(ChatErrorKind::TooLong { status: 400 });
+    }
     fields()
         .find_map(|value| number(value).filter(|status| (400..600).contains(status)))
         .and_then(|status| u16::try_from(status).ok())
@@ -117,15 +144,13 @@ pub(super) fn error_event(error: &Value) -> AttemptFailure {
 
 fn named_status(name: &str) -> Option<u16> {
     Some(match name {
-        "invalid_request_error" | "invalid_argument" | "failed_precondition" | "context_length_exceeded" => {
-            400
-        }
+        "invalid_request_error" | "invalid_argument" | "failed_precondition" => 400,
         "authentication_error" | "unauthenticated" | "invalid_api_key" => 401,
         "billing_error" => 402,
         "permission_error" | "permission_denied" => 403,
         "not_found_error" | "not_found" | "model_not_found" => 404,
         "request_too_large" => 413,
-        "rate_limit_error" | "rate_limit_exceeded" | "resource_exhausted" | "insufficient_quota" => 429,
+        "rate_limit_error" | "rate_limit_exceeded" | "resource_exhausted" => 429,
         "api_error" | "server_error" | "internal_server_error" | "internal" => 500,
         "unavailable" | "service_unavailable" | "service_unavailable_error" => 503,
         "timeout_error" | "deadline_exceeded" => 504,
@@ -175,6 +200,19 @@ mod tests {
             (json!({"type": "overloaded_error"}), upstream(Some(529)), true),
             (json!({"code": null, "type": "server_error"}), upstream(Some(500)), true),
             (json!({"type": "authentication_error"}), ChatErrorKind::Unauthorized { status: 401 }, false),
+            (json!({"status": 408}), upstream(Some(408)), true),
+            (
+                json!({"code": "insufficient_quota", "type": "insufficient_quota"}),
+                ChatErrorKind::NoCredit { status: 429 },
+                false,
+            ),
+            (json!({"type": "billing_error"}), ChatErrorKind::NoCredit { status: 402 }, false),
+            (
+                json!({"type": "invalid_request_error", "code": "context_length_exceeded"}),
+                ChatErrorKind::TooLong { status: 400 },
+                false,
+            ),
+            (json!({"type": "not_found_error"}), ChatErrorKind::NotFound, false),
             (json!({"code": 1, "message": "429"}), upstream(None), false),
             (json!("oops"), upstream(None), false),
         ] {

@@ -34,16 +34,14 @@ impl AttemptFailure {
             kind,
             ChatErrorKind::RateLimited { .. }
                 | ChatErrorKind::Connect
-                | ChatErrorKind::Upstream { status: Some(425 | 500..=599) }
+                | ChatErrorKind::Upstream { status: Some(408 | 425 | 500..=599) }
         );
         Self { kind, retry_after: None, retryable, refused: None }
     }
 
     /// An unsuccessful status, of a response or of an event that names one.
     pub(super) const fn from_status(status: u16) -> Self {
-        let failure = Self::new(ChatErrorKind::from_status(status, None));
-        // 408 says that the provider gave up waiting, which is no deadline of ours.
-        Self { retryable: failure.retryable || status == 408, ..failure }
+        Self::new(ChatErrorKind::from_status(status, None))
     }
 
     /// A wait of ours that ended; worth another try unless the deadline ended it.

@@ -23,7 +23,10 @@ pub(crate) struct ServerSentEvent {
 
 /// [`MAX_EVENT_BYTES`] came without making an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct EventTooLarge;
+pub(crate) struct EventTooLarge {
+    /// They are the beginning of one; otherwise they are none at all.
+    pub(crate) is_event: bool,
+}
 
 /// Makes events of bytes, however these are cut into pieces.
 #[derive(Debug, Default)]
@@ -77,7 +80,8 @@ impl SseReader {
     fn extend_line(&mut self, part: &[u8]) -> Result<(), EventTooLarge> {
         self.taken += part.len() + 1;
         if self.taken > MAX_EVENT_BYTES {
-            return Err(EventTooLarge);
+            let line = if self.line.is_empty() { part } else { &self.line[..] };
+            return Err(EventTooLarge { is_event: self.has_data || line.starts_with(b"data:") });
         }
         self.line.extend_from_slice(part);
         Ok(())
@@ -153,7 +157,12 @@ mod tests {
 
     #[test]
     fn what_never_becomes_an_event_is_refused() {
-        for piece in [vec![b'x'; 4096], b"data: 12345678\n".repeat(300), b": no event\n\n".repeat(300)] {
+        for (piece, is_event) in [
+            (vec![b'x'; 4096], false),
+            (b"data: 12345678\n".repeat(300), true),
+            (b"data: 12345678".repeat(300), true),
+            (b": no event\n\n".repeat(300), false),
+        ] {
             let mut reader = SseReader::default();
             let mut fed = 0;
             let refused = loop {
@@ -164,7 +173,7 @@ mod tests {
                     Err(refused) => break refused,
                 }
             };
-            assert_eq!(refused, EventTooLarge);
+            assert_eq!(refused, EventTooLarge { is_event });
             assert!(fed < 2 * MAX_EVENT_BYTES);
         }
     }

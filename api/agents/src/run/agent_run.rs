@@ -25,8 +25,8 @@ use crate::{
     AgentError,
     answer::cite,
     models::{
-        ChatError, ChatErrorKind, ChatMessage, ChatOutcome, ChatRequest, DeltaSink, ModelProvider,
-        TokenUsage, UsageSource,
+        ChatError, ChatErrorKind, ChatMessage, ChatOutcome, ChatRequest, DeltaSink, EmptyAnswer,
+        FinishReason, ModelProvider, TokenUsage, UsageSource,
     },
 };
 
@@ -48,6 +48,8 @@ pub(super) struct AgentRun<'a> {
     calls: HashMap<(usize, String), u32>,
     /// The model was given fewer tokens than its agent asks for, since no more were left.
     is_short: bool,
+    /// The provider withheld the rest of what the model said last.
+    is_withheld: bool,
 }
 
 /// How a run ended.
@@ -60,6 +62,8 @@ pub(super) struct RunAnswer {
     pub(super) citations: Vec<CitationView>,
     /// The answer says only that there is none.
     pub(super) is_unanswered: bool,
+    /// The provider withheld the rest of it.
+    pub(super) is_withheld: bool,
 }
 
 /// What is known of a run, however it ended.
@@ -122,6 +126,7 @@ impl<'a> AgentRun<'a> {
             spent: RunUsage::default(),
             calls: HashMap::new(),
             is_short: false,
+            is_withheld: false,
         }
     }
 
@@ -169,7 +174,7 @@ impl<'a> AgentRun<'a> {
         };
         self.emitter.end_text().await;
         if self.emitter.answer().trim().is_empty() {
-            let limit = explain(finish_reason).ok_or_else(|| self.empty())?;
+            let Some(limit) = explain(finish_reason) else { return Err(self.empty(finish_reason)) };
             self.emitter.text(&limit).await;
             self.emitter.end_text().await;
             return Ok(RunAnswer { is_unanswered: true, ..self.ended(finish_reason, &[]).await });
@@ -200,7 +205,14 @@ impl<'a> AgentRun<'a> {
         for citation in &citations {
             self.emitter.emit(RunEvent::Citation(Box::new(citation.clone()))).await;
         }
-        RunAnswer { answer: self.emitter.answer().to_owned(), finish_reason, citations, is_unanswered: false }
+        let is_models = matches!(finish_reason, TerminationReason::Stop | TerminationReason::Unformatted);
+        RunAnswer {
+            answer: self.emitter.answer().to_owned(),
+            finish_reason,
+            citations,
+            is_unanswered: false,
+            is_withheld: self.is_withheld && is_models,
+        }
     }
 
     /// Searches the documents for the question; the numbers of what was found.
@@ -274,6 +286,8 @@ impl<'a> AgentRun<'a> {
                 step.observation = shown(&outcome);
                 step.attempts = outcome.attempts;
                 step.usage = Some(UsageView::of(&spent));
+                self.is_withheld = outcome.finish_reason == FinishReason::ContentFilter;
+                step.error = self.is_withheld.then(|| "The provider withheld the rest.".to_owned());
                 Ok(StepOutcome::Said(outcome))
             }
             ModelReply::TimeUp { text, was_asked } => {
@@ -443,14 +457,26 @@ impl<'a> AgentRun<'a> {
         })
     }
 
-    /// The model has ended without a word.
-    pub(super) fn empty(&self) -> AgentError {
-        let attempts =
-            self.steps.iter().rev().find(|step| step.kind == StepKind::Chat).map_or(1, |step| step.attempts);
-        match self.setup.provider.parse::<ModelProvider>() {
-            Ok(provider) => ChatError { provider, attempts, kind: ChatErrorKind::Empty }.into(),
-            Err(_) => AgentError::internal(),
+    /// The model has ended without a word, and this is why the run did. Its step says so too.
+    pub(super) fn empty(&mut self, reason: TerminationReason) -> AgentError {
+        let Ok(provider) = self.setup.provider.parse::<ModelProvider>() else {
+            return AgentError::internal();
+        };
+        let why = match reason {
+            _ if self.is_withheld => EmptyAnswer::Withheld,
+            TerminationReason::Length => EmptyAnswer::Length,
+            _ => EmptyAnswer::Nothing,
+        };
+        let step = self.steps.iter_mut().rev().find(|step| step.kind == StepKind::Chat);
+        let attempts = step.as_ref().map_or(1, |step| step.attempts);
+        let error = ChatError { provider, attempts, kind: ChatErrorKind::Empty(why) };
+        if matches!(self.outside, RunEnvironment::Live(_)) {
+            tracing::warn!(%provider, class = error.kind.code(), attempts, %why, "a model ended without a word");
         }
+        if let Some(step) = step {
+            step.error = Some(error.to_string());
+        }
+        error.into()
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<Te
             };
             // What is left of a run's tokens can be used up by thoughts: that is a limit like any other.
             if outcome.text.trim().is_empty() && reason != TerminationReason::MaxTokens {
-                return Err(run.empty());
+                return Err(run.empty(reason));
             }
             return Ok(reason);
         }

@@ -90,6 +90,8 @@ pub struct RunOutcome {
     pub trace: TraceId,
     /// Why the answer ended.
     pub finish_reason: TerminationReason,
+    /// The provider withheld the rest of it.
+    pub is_withheld: bool,
     /// Tokens that models read.
     pub input_tokens: u64,
     /// Tokens that models wrote.

@@ -306,6 +306,7 @@ fn last(setup: &RunSetup, done: FinishedRun, trace: Value) -> RunEvent {
             let outcome = RunOutcome {
                 trace: setup.trace,
                 finish_reason: ended.finish_reason,
+                is_withheld: ended.is_withheld,
                 input_tokens: done.spent.input_tokens,
                 output_tokens: done.spent.output_tokens,
             };

@@ -9,7 +9,7 @@ use lectern_shared::{
     ids::{AgentId, TraceId, WorkspaceId},
     model::{
         agent::{Agent, AgentType, LlmConfig},
-        tool::{Tool, ToolType},
+        tool::{TOOLS_OF_ONE, Tool, ToolType},
         workspace::RunOwner,
     },
     secrets::{CiphertextLocation, hex},
@@ -271,7 +271,9 @@ async fn functions(
         Vec::new()
     };
     let mut opening = Vec::with_capacity(tools.len());
-    for tool in tools.iter().take(TOOLS) {
+    // Agents of before may have more than that.
+    let tools = &tools[..tools.len().min(TOOLS_OF_ONE as usize)];
+    for tool in tools {
         opening.push(open(toolbox, tool, deadline).boxed());
     }
     // One that offers nothing that fits is forgotten before the last ones are opened.
@@ -280,7 +282,7 @@ async fn functions(
     if !links.documents.is_empty() {
         all.push(documents(), CallTarget::Documents);
     }
-    for tool in tools.iter().take(TOOLS) {
+    for tool in tools {
         let Some(opened) = opening.next().await else { break };
         match opened {
             None => {
@@ -330,8 +332,7 @@ struct FunctionList {
     size: usize,
 }
 
-/// Tools of an agent that are made ready, and how many at once.
-const TOOLS: usize = 64;
+/// Tools of an agent that are made ready at once.
 const OPENED_AT_ONCE: usize = 8;
 /// Functions that one request offers; providers take no more.
 const FUNCTIONS: usize = 128;
@@ -439,6 +440,9 @@ fn model(
         (None, None) => (None, &parts.egress),
     };
     let api_key = own_key.or_else(|| if is_users { None } else { operator_key(parts, provider) });
+    if api_key.is_none() && !is_users && provider.default_base().is_some() {
+        return Err(ModelConfigError::ApiKeyRequired { provider }.into());
+    }
     if let Some(key) = &api_key {
         redactor.add(key.clone());
     }

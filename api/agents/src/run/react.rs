@@ -54,6 +54,8 @@ pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<Te
                     },
                 }
             }
+            // What it could write was used up by thoughts.
+            Err(_) if was_wrong && is_cut && text.trim().is_empty() => return Ok(run.length_reason()),
             // A model that does not keep to the format after it was told may still have answered.
             Err(_) if was_wrong => {
                 run.emitter.text(&react_text::prose(text)).await;

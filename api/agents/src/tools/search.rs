@@ -63,7 +63,9 @@ impl WebSearchTool {
                 "required": ["query"],
             }),
         };
-        let results = configuration.count("limit").unwrap_or(RESULTS).min(most(provider));
+        // Tools that were saved before it was looked at may ask for more.
+        let most = usize::try_from(provider.most_results()).unwrap_or(usize::MAX);
+        let results = configuration.count("limit").unwrap_or(RESULTS).min(most);
         let functions = [ToolFunction { spec, plain: Some("query") }];
         Ok(Self { functions, service, provider, base, key, results })
     }
@@ -111,14 +113,6 @@ fn path(provider: SearchProvider) -> &'static str {
     match provider {
         SearchProvider::Searxng | SearchProvider::Tavily | SearchProvider::Serper => "/search",
         SearchProvider::Brave => "/res/v1/web/search",
-    }
-}
-
-/// The most results that a service gives at once.
-fn most(provider: SearchProvider) -> usize {
-    match provider {
-        SearchProvider::Brave | SearchProvider::Tavily => 20,
-        SearchProvider::Searxng | SearchProvider::Serper => 100,
     }
 }
 

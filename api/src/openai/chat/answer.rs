@@ -56,7 +56,7 @@ struct CompletionChoice {
     /// Always null.
     #[schema(value_type = Option<String>, required = true)]
     logprobs: (),
-    /// `stop`, or `length` when a limit cut the answer.
+    /// `stop`, `length` when a limit cut the answer, or `content_filter` when the agent's provider withheld the rest.
     finish_reason: &'static str,
 }
 
@@ -166,7 +166,13 @@ impl ChatCompletion {
 
 /// Why the answer ended, in the words that clients know.
 pub(super) const fn finish_reason(outcome: RunOutcome) -> &'static str {
-    if is_cut(outcome.finish_reason) { "length" } else { "stop" }
+    if outcome.is_withheld {
+        "content_filter"
+    } else if is_cut(outcome.finish_reason) {
+        "length"
+    } else {
+        "stop"
+    }
 }
 
 impl From<&CitedMarker> for ChatAnnotation {

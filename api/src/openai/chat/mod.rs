@@ -26,7 +26,7 @@ use crate::{
     extract::ValidJson,
     public_address::PublicAddress,
     response::ApiResult,
-    run_stream::streamed,
+    run_stream::{streamed, until_stopped},
     services::{asking::AskService, citations::CitationLinks},
     state::AppState,
 };
@@ -89,11 +89,12 @@ async fn create(
     let head = CompletionHead { created: clock.now().as_secs(), model };
     opened
         .while_in_force(async {
+            let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
             if stream {
                 let encoder = CompletionStream::new(head, linker, stream_options.include_usage);
-                streamed(running, encoder, shutdown.map(|Extension(shutdown)| shutdown)).await
+                streamed(running, encoder, shutdown).await
             } else {
-                whole(running, head, &linker).await
+                until_stopped(shutdown.as_ref(), whole(running, head, &linker)).await
             }
         })
         .await

@@ -129,8 +129,13 @@ mod tests {
     }
 
     fn end(finish_reason: TerminationReason) -> RunEvent {
-        let outcome =
-            RunOutcome { trace: TraceId::generate(), finish_reason, input_tokens: 7, output_tokens: 5 };
+        let outcome = RunOutcome {
+            trace: TraceId::generate(),
+            finish_reason,
+            is_withheld: false,
+            input_tokens: 7,
+            output_tokens: 5,
+        };
         RunEvent::End { answer: ANSWER.to_owned(), outcome, trace: Value::Null }
     }
 

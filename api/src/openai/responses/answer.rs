@@ -87,7 +87,7 @@ pub(super) enum ResponseStatus {
     InProgress,
     /// All of it is there.
     Completed,
-    /// A limit cut it.
+    /// A limit cut it, or the agent's provider withheld the rest.
     Incomplete,
     /// It failed.
     Failed,
@@ -107,7 +107,8 @@ pub(super) struct ResponseProblem {
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[schema(as = OpenAiIncompleteDetail)]
 pub(super) struct IncompleteDetail {
-    /// Always `max_output_tokens`: a limit of the request, the agent or the service.
+    /// `max_output_tokens`: a limit of the request, the agent or the service; or `content_filter`: the agent's provider withheld the
+    /// rest.
     reason: &'static str,
 }
 
@@ -297,6 +298,8 @@ impl AgentResponse {
 impl IncompleteDetail {
     /// A limit was reached.
     pub(super) const LIMIT: Self = Self { reason: "max_output_tokens" };
+    /// The provider withheld the rest.
+    pub(super) const WITHHELD: Self = Self { reason: "content_filter" };
 }
 
 impl From<&ErrorDetail> for ResponseProblem {

@@ -31,7 +31,7 @@ use crate::{
     extract::ValidJson,
     public_address::PublicAddress,
     response::ApiResult,
-    run_stream::streamed,
+    run_stream::{streamed, until_stopped},
     services::{asking::AskService, citations::CitationLinks, traces::TraceService},
     state::AppState,
 };
@@ -90,11 +90,12 @@ async fn create(
     let run = ResponseRun::new(response, linker, form.shows_results);
     opened
         .while_in_force(async {
+            let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
             if is_streamed {
                 let encoder = ResponseStream::new(run);
-                streamed(running, encoder, shutdown.map(|Extension(shutdown)| shutdown)).await
+                streamed(running, encoder, shutdown).await
             } else {
-                whole(running, run).await
+                until_stopped(shutdown.as_ref(), whole(running, run)).await
             }
         })
         .await

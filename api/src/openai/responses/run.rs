@@ -176,11 +176,14 @@ impl ResponseRun {
         for (_, index) in std::mem::take(&mut self.searches) {
             steps.extend(self.complete(index, ResponseStatus::Incomplete));
         }
-        let status = if is_cut(outcome.finish_reason) {
-            self.response.incomplete_details = Some(IncompleteDetail::LIMIT);
-            ResponseStatus::Incomplete
+        self.response.incomplete_details = if outcome.is_withheld {
+            Some(IncompleteDetail::WITHHELD)
         } else {
-            ResponseStatus::Completed
+            is_cut(outcome.finish_reason).then_some(IncompleteDetail::LIMIT)
+        };
+        let status = match self.response.incomplete_details {
+            Some(_) => ResponseStatus::Incomplete,
+            None => ResponseStatus::Completed,
         };
         let (open, added) = self.open_message();
         steps.extend(added);

@@ -2,11 +2,13 @@
 
 mod mcp;
 
+use std::borrow::Cow;
+
 use lectern_agents::tools::{SecretDestination, is_deeper, secrets::visit_secrets};
 use lectern_shared::{
     ids::AgentId,
     model::tool::{SearchProvider, ToolType},
-    secrets::mask,
+    secrets::{is_mask_of, looks_masked, mask},
 };
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -24,8 +26,6 @@ const LARGEST: usize = 64 * 1024;
 const DEEPEST: usize = 32;
 /// Longest text that one of the named fields has, in characters.
 const TEXT: usize = 8_000;
-/// Most results that a search can ask for.
-const RESULTS: u32 = 100;
 /// Longest time that a call may be given, in seconds.
 const SECONDS: f64 = 120.0;
 
@@ -59,7 +59,7 @@ impl ToolMetadata {
         }
         let mut masks = Vec::new();
         visit_secrets(&mut all, &mut |at, value| {
-            if value.as_str().is_some_and(is_mask) {
+            if value.as_str().is_some_and(looks_masked) {
                 masks.push(path(at));
             }
         });
@@ -128,8 +128,10 @@ fn check(fields: &mut JsonFields<'_>, r#type: ToolType) -> Option<Result<AgentId
 }
 
 fn search(fields: &mut JsonFields<'_>) {
-    fields.count_up_to("limit", RESULTS);
-    match fields.choice("provider", &SearchProvider::choices()) {
+    let provider = fields.choice("provider", &SearchProvider::choices());
+    let most = provider.map_or(SearchProvider::Searxng.most_results(), SearchProvider::most_results);
+    fields.count_up_to("limit", most);
+    match provider {
         Some(SearchProvider::Searxng) if fields.get("base_url").is_none() => {
             fields.refuse("base_url", "is required for searxng: the address of your instance");
         }
@@ -164,7 +166,7 @@ fn headers(fields: &mut JsonFields<'_>, is_own: impl Fn(&str) -> bool) {
         }
         match &value {
             // What is wrong with a mask has been said.
-            Value::String(text) if is_mask(text) || is_value(text) => {}
+            Value::String(text) if looks_masked(text) || is_value(text) => {}
             _ => fields.refuse(&path, WRONG_VALUE),
         }
     }
@@ -206,18 +208,14 @@ pub(super) fn check_alone(r#type: ToolType, metadata: &Map<String, Value>) -> Re
     fields::read(&json!({"metadata": metadata}), |fields| ToolMetadata::read(fields, r#type))
 }
 
-fn masked(secret: &Value) -> String {
-    secret.as_str().map_or_else(|| mask(&secret.to_string()), mask)
-}
-
-/// Whether a text looks like what [`mask`] makes. Whoever sends one has copied an answer: it is not stored as if it were a secret.
-fn is_mask(text: &str) -> bool {
-    text == "…" || (text.chars().count() == 8 && text.chars().nth(3) == Some('…'))
+/// A secret, which may be a number, as text.
+fn secret_text(secret: &Value) -> Cow<'_, str> {
+    secret.as_str().map_or_else(|| secret.to_string().into(), Cow::from)
 }
 
 /// A configuration as it may be shown.
 pub(super) fn show(mut metadata: Map<String, Value>) -> Map<String, Value> {
-    visit_secrets(&mut metadata, &mut |_, value| *value = Value::String(masked(value)));
+    visit_secrets(&mut metadata, &mut |_, value| *value = Value::String(mask(&secret_text(value))));
     metadata
 }
 
@@ -227,7 +225,9 @@ pub(super) fn restore_masked(changed: &mut Map<String, Value>, stored: &Map<Stri
     let mut kept = Vec::new();
     let stored = Value::Object(stored.clone());
     visit_secrets(changed, &mut |at, value| {
-        if let Some(secret) = stored.pointer(at).filter(|secret| value.as_str() == Some(&masked(secret))) {
+        let is_kept =
+            |secret: &&Value| value.as_str().is_some_and(|text| is_mask_of(text, &secret_text(secret)));
+        if let Some(secret) = stored.pointer(at).filter(is_kept) {
             *value = secret.clone();
             kept.push(format!("metadata.{}", path(at)));
         }
@@ -301,6 +301,16 @@ mod tests {
                 vec!["metadata.base_url", "metadata.timeout", "metadata.limit"],
             ),
             (ToolType::Search, json!({"provider": "tavily"}), vec!["metadata.api_key"]),
+            (
+                ToolType::Search,
+                json!({"provider": "brave", "api_key": "k", "limit": 21}),
+                vec!["metadata.limit"],
+            ),
+            (
+                ToolType::Search,
+                json!({"provider": "tavily", "api_key": "k", "limit": "21"}),
+                vec!["metadata.limit"],
+            ),
             (ToolType::ComputeAlpha, json!({"app_id": 7}), vec!["metadata.app_id"]),
             (ToolType::ModelHost, json!({}), vec!["metadata.api_key", "metadata.model"]),
             (ToolType::AutomationNla, json!({"api_key": "k"}), vec!["metadata.automation_nla_api_key"]),
@@ -341,8 +351,8 @@ mod tests {
     #[test]
     fn a_mask_is_no_secret() {
         for secret in ["sk-0123456789abcdef", "short", "ünïcödé sécrét"] {
-            assert!(is_mask(&mask(secret)), "{secret}");
-            assert!(!is_mask(secret), "{secret}");
+            assert!(looks_masked(&mask(secret)), "{secret}");
+            assert!(!looks_masked(secret), "{secret}");
         }
         let copied = json!({
             "openApiUrl": "https://a.example",
@@ -375,11 +385,11 @@ mod tests {
             "keyboard": "seen",
         })));
         let expected = json!({
-            "api_key": "sk-…cdef",
-            "Nested": [{"accessToken": "tok…cdef", "plain": "seen"}],
-            "client_secret": {"value": "…", "number": "123…1234", "on": true},
-            "headers": {"X-Anything": "hid…6789"},
-            "app_id": "APP…6789",
+            "api_key": "s…def",
+            "Nested": [{"accessToken": "to…def", "plain": "seen"}],
+            "client_secret": {"value": "…", "number": "1…34", "on": true},
+            "headers": {"X-Anything": "h…789"},
+            "app_id": "A…789",
             "keyboard": "seen",
         });
         assert_eq!(Value::Object(shown), expected);

@@ -50,7 +50,11 @@ async fn an_answer_without_end_is_read_no_further_than_its_text_is_taken() {
 #[tokio::test]
 async fn a_line_without_end_is_given_up() {
     let begun = text("Hi") + "data: ";
-    for (beginning, kind) in [("data: ", ChatErrorKind::Garbage), (begun.as_str(), ChatErrorKind::TooLarge)] {
+    for (beginning, kind) in [
+        ("", ChatErrorKind::Garbage),
+        ("data: ", ChatErrorKind::TooLarge),
+        (begun.as_str(), ChatErrorKind::TooLarge),
+    ] {
         let (answer, sent) = against(endless("200 OK", beginning, "xxxxxxxx")).await;
         assert_eq!(answer.unwrap_err().kind, kind);
         assert!(sent < SOON, "{sent}");
@@ -76,7 +80,7 @@ async fn events_that_say_nothing_come_to_an_end() {
 async fn an_error_body_without_end_is_not_read_to_it() {
     for (status, kind) in [
         ("400 Bad Request", ChatErrorKind::BadRequest { status: 400 }),
-        ("404 Not Found", ChatErrorKind::BadRequest { status: 404 }),
+        ("404 Not Found", ChatErrorKind::NotFound),
     ] {
         let (answer, sent) = against(endless(status, "", "temperature unsupporte ")).await;
         assert_eq!(answer.unwrap_err().kind, kind);

@@ -28,6 +28,23 @@ async fn usage_is_estimated_from_characters_where_the_provider_gives_none() {
 }
 
 #[tokio::test]
+async fn thoughts_that_are_told_apart_count_where_usage_is_estimated() {
+    let end = text("Hi") + &finish("stop");
+    let thinks = |delta: Value| frame(&json!({"choices": [{"delta": delta}]}));
+    let forty = "ü".repeat(40);
+    for delta in [
+        json!({"reasoning_content": forty}),
+        json!({"reasoning": forty}),
+        // Some servers say it twice.
+        json!({"reasoning_content": forty, "reasoning": forty}),
+        json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": forty}]}]}),
+    ] {
+        let answer = outcome(vec![sse(&(thinks(delta.clone()) + &end))]).await;
+        assert_eq!((answer.text.as_str(), answer.usage.output_tokens), ("Hi", 11), "{delta}");
+    }
+}
+
+#[tokio::test]
 async fn the_model_name_reaches_the_wire_as_it_is_and_adds_nothing() {
     for (name, limit) in [
         ("qwen-max", "max_tokens"),

@@ -52,6 +52,12 @@ async fn a_failing_provider_is_asked_three_times_in_all() {
     let (kind, attempts, requests) = failure(vec![broken(), broken(), broken(), hello()]).await;
     assert_eq!(kind, ChatErrorKind::Upstream { status: Some(500) });
     assert_eq!((kind.code(), attempts, requests), ("provider_failed", 3, 3));
+    let slow = || raw("408 Request Timeout", "", "");
+    assert_eq!(
+        failure(vec![slow(), slow(), slow()]).await.0.code(),
+        "provider_failed",
+        "it is not our time that was up"
+    );
 }
 
 #[tokio::test]
@@ -69,7 +75,8 @@ async fn a_provider_that_cannot_be_reached_is_asked_three_times_in_all() {
 async fn a_rejected_request_is_not_repeated() {
     for (status, kind) in [
         ("400 Bad Request", ChatErrorKind::BadRequest { status: 400 }),
-        ("404 Not Found", ChatErrorKind::BadRequest { status: 404 }),
+        ("404 Not Found", ChatErrorKind::NotFound),
+        ("402 Payment Required", ChatErrorKind::NoCredit { status: 402 }),
         ("403 Forbidden", ChatErrorKind::Unauthorized { status: 403 }),
         ("302 Found", ChatErrorKind::Upstream { status: Some(302) }),
         ("307 Temporary Redirect", ChatErrorKind::Upstream { status: Some(307) }),
@@ -113,10 +120,44 @@ async fn an_error_body_with_the_key_is_neither_told_nor_logged() {
 #[tokio::test]
 async fn what_is_not_a_stream_of_json_is_garbage() {
     let html = raw("200 OK", "Content-Type: text/html\r\n", "<html>\n\n<body>data here</body></html>");
-    let json = raw("200 OK", "Content-Type: application/json\r\n", r#"{"choices":[]}"#);
-    for reply in [html, json, sse("data: {\"choices\": [\n\n"), sse("data: {\"a\":\"\u{0}\"}\n\n"), sse("")] {
+    for reply in [html, sse("data: {\"choices\": [\n\n"), sse("data: {\"a\":\"\u{0}\"}\n\n"), sse("")] {
         let (kind, attempts, requests) = failure(vec![reply, hello()]).await;
         assert_eq!((kind, attempts, requests), (ChatErrorKind::Garbage, 1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_told_apart_from_one_that_sends_anything() {
+    for body in [r#"{"choices":[{"message":{"content":"Hello"}}]}"#, "{\n  \"choices\": []\n}\n"] {
+        let json = raw("200 OK", "Content-Type: application/json; charset=utf-8\r\n", body);
+        let (kind, attempts, requests) = failure(vec![json, hello()]).await;
+        assert_eq!((kind.code(), attempts, requests), ("provider_garbage", 1, 1));
+        assert_eq!(kind, ChatErrorKind::NotStreamed);
+        assert!(kind.to_string().contains("did not stream"));
+    }
+    // A stream under the wrong type is one.
+    let body = text("Hello") + &finish("stop");
+    let stream = raw("200 OK", "Content-Type: application/json\r\n", &body);
+    assert_eq!(outcome(vec![stream]).await.text, "Hello");
+}
+
+#[tokio::test]
+async fn why_a_request_was_rejected_is_told_where_it_is_known() {
+    let quota = r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
+    let empty = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low."}}"#;
+    let long = r#"{"error":{"message":"This model's maximum context length is 4096 tokens.","code":"context_length_exceeded"}}"#;
+    for (status, body, kind, words) in [
+        ("429 Too Many Requests", quota, ChatErrorKind::NoCredit { status: 429 }, "no credit left"),
+        ("400 Bad Request", empty, ChatErrorKind::NoCredit { status: 400 }, "no credit left"),
+        ("400 Bad Request", long, ChatErrorKind::TooLong { status: 400 }, "longer than the model takes"),
+        ("404 Not Found", "{}", ChatErrorKind::NotFound, "no such model"),
+    ] {
+        for headers in ["", "Retry-After: 0\r\n"] {
+            let (told, attempts, requests) = failure(vec![raw(status, headers, body), hello()]).await;
+            assert_eq!((&told, attempts, requests), (&kind, 1, 1), "{body}");
+        }
+        assert_eq!(kind.code(), "provider_rejected");
+        assert!(kind.to_string().contains(words), "{kind}");
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{RefusedSettings, object_schema, stop, temperature};
 use crate::models::{
-    ChatErrorKind, ChatMessage, ChatRequest, FinishReason,
+    ChatErrorKind, ChatMessage, ChatRequest, FinishReason, ModelProvider,
     answer::{AnswerProgress, HaltReason, PartialAnswer, ToolCallDelta},
     retry::AttemptFailure,
 };
@@ -37,7 +37,9 @@ pub(super) fn body(model: &str, request: &ChatRequest, refused: RefusedSettings)
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
     }
     if let Some(temperature) = temperature(request, refused) {
-        body.insert("temperature".to_owned(), json!(temperature));
+        // Agents that were saved before it was looked at may have more, which is refused.
+        let highest = ModelProvider::Anthropic.max_temperature();
+        body.insert("temperature".to_owned(), json!(temperature.min(highest)));
     }
     if let Some(Value::Array(mut texts)) = stop(request, refused, usize::MAX) {
         // Refused as stop texts: those of white space alone.
@@ -113,7 +115,10 @@ pub(super) fn read(frame: &Value, answer: &mut PartialAnswer) -> Result<(), Atte
                     ..ToolCallDelta::default()
                 }),
                 // Thoughts, their signatures, citations.
-                _ => answer.reach(AnswerProgress::Begun),
+                _ => {
+                    answer.reach(AnswerProgress::Begun);
+                    answer.think(&delta["thinking"]);
+                }
             }
         }
         "message_delta" => {

@@ -162,6 +162,7 @@ pub(super) fn read(frame: &Value, answer: &mut PartialAnswer) {
             });
         } else if part["thought"] == true {
             answer.reach(AnswerProgress::Begun);
+            answer.think(&part["text"]);
         } else {
             answer.push_content(&part["text"]);
         }

@@ -174,8 +174,10 @@ pub(super) fn read(frame: &Value, answer: &mut PartialAnswer) -> Result<(), Atte
     answer.push_content(&delta["content"]);
     // Instead of content, where a model declines.
     answer.push_content(&delta["refusal"]);
-    answer.think(&delta["reasoning_content"]);
-    answer.think(&delta["reasoning"]);
+    // Some servers say the same under both names.
+    let thoughts = [&delta["reasoning_content"], &delta["reasoning"]];
+    let told = thoughts.into_iter().find(|thought| !thought.is_null() && thought.as_str() != Some(""));
+    answer.think(told.unwrap_or(&Value::Null));
     for part in delta["tool_calls"].as_array().into_iter().flatten() {
         push_call(answer, part["index"].as_u64(), part);
     }
