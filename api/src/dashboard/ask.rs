@@ -216,7 +216,7 @@ fn rendered(card: &AnswerCard) -> Result<String, ApiError> {
 pub(super) async fn whole(
     mut running: RunHandle,
     reader: &AnswerReader,
-    shutdown: Option<Extension<Shutdown>>,
+    shutdown: Option<&Shutdown>,
 ) -> ApiResult<String> {
     let mut citations = Vec::new();
     let answered = async {
@@ -232,7 +232,7 @@ pub(super) async fn whole(
             }
         }
     };
-    until_stopped(shutdown.as_ref().map(|Extension(shutdown)| shutdown), answered).await
+    until_stopped(shutdown, answered).await
 }
 
 /// The page for asking an agent, before anything is asked.
@@ -283,7 +283,8 @@ pub(super) async fn answer(
     let actor = visitor.actor();
     let reader = AnswerReader::of(&visitor, links);
     let running = ask(&asking, &actor, id, &body).await?;
-    let answer = whole(running, &reader, shutdown).await?;
+    let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
+    let answer = whole(running, &reader, shutdown.as_ref()).await?;
     let agent = asking.find(&actor, id).await?;
     html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer)))
 }

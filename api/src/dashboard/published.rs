@@ -289,7 +289,8 @@ async fn answer(
         let name = agent.agent().name.clone();
         let running =
             services.asking.ask(&actor, agent, question).await.map_err(|error| reader.told(error))?;
-        let answer = whole(running, &reader, shutdown).await?;
+        let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
+        let answer = whole(running, &reader, shutdown.as_ref()).await?;
         html(&PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, false, Some((body, answer))))
     };
     answered.await.map_err(IntoResponse::into_response)

@@ -4,13 +4,15 @@
 //! what the model says it says. Markers that name no passage count for nothing. Code and links are left alone: `[1]` is
 //! an index there, or a label.
 
+mod claims;
 mod markdown;
 mod markers;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use self::markdown::code_spans;
+use self::claims::{Claim, SentenceFinder, following};
+use self::markdown::{code_spans, without_emphasis};
 use self::markers::{CitationMarker, NumberedPassages, markers};
 pub(super) use self::{
     markdown::{closing_parenthesis, is_label, link_target},
@@ -57,9 +59,6 @@ const MAX_QUOTES: usize = 8;
 
 /// A longer span in quotation marks is no quotation: the model forgot the closing mark, or copies a whole document.
 const MAX_QUOTE_BYTES: usize = 10_000;
-
-/// The most of a sentence that is looked up in a passage: its end before a marker, its beginning behind one.
-const MAX_CLAIM_BYTES: usize = 2_000;
 
 /// The most citations that are worked out, and the most places in the answer at which they are: whatever a model
 /// writes when it runs in circles, or on a document's behalf, costs no more than this. The markers after that
@@ -173,31 +172,6 @@ enum CitedWording {
     Claim(Claim),
 }
 
-/// A sentence of the model, without markers.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Claim {
-    /// What stands before the marker.
-    before: String,
-    /// The same with what follows the marker, where that says something.
-    whole: Option<String>,
-}
-
-impl Claim {
-    fn read(
-        answer: &str,
-        sentence: Range<usize>,
-        following: Range<usize>,
-        markers: &[CitationMarker],
-    ) -> Self {
-        let before = claim(answer, sentence, markers);
-        let end = answer.floor_char_boundary(following.end.min(following.start + MAX_CLAIM_BYTES));
-        let behind = without_markers(answer, following.start..end, markers);
-        let says_something = behind.chars().any(char::is_alphanumeric);
-        let whole = says_something.then(|| format!("{before} {behind}").trim_start().to_owned());
-        Self { before, whole }
-    }
-}
-
 /// Words in quotation marks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct QuotedWords {
@@ -241,60 +215,6 @@ impl CitedWording {
             }
         }
     }
-}
-
-/// Finds the sentence of a passage that is shown where an answer cites it and quotes nothing.
-struct SentenceFinder<'a> {
-    best: BestSentence<'a>,
-    /// The beginning of what was asked.
-    question: &'a str,
-    /// What is shown of a passage, by its number, that shares no word with what cites it.
-    unclaimed: HashMap<usize, Option<Range<usize>>>,
-}
-
-impl<'a> SentenceFinder<'a> {
-    fn new(question: &'a str, best: BestSentence<'a>) -> Self {
-        let question = question[..question.floor_char_boundary(MAX_CLAIM_BYTES)].trim();
-        Self { best, question, unclaimed: HashMap::new() }
-    }
-
-    /// The sentence that fits what stands before the marker best, or else the whole sentence, or else the question; the first one of a
-    /// passage that has a word of none of them, as one in another language than the answer.
-    fn of_claim(&mut self, claim: &Claim, source: &CitableSource<'_>) -> Option<Range<usize>> {
-        let claimed = [Some(&claim.before), claim.whole.as_ref()];
-        let found = claimed.into_iter().flatten().find_map(|words| self.of_words(words, source.text));
-        found.or_else(|| {
-            if let Some(known) = self.unclaimed.get(&source.n) {
-                return known.clone();
-            }
-            let range = self
-                .of_words(self.question, source.text)
-                .or_else(|| first_sentence(source.text, source.best));
-            self.unclaimed.insert(source.n, range.clone());
-            range
-        })
-    }
-
-    fn of_words(&self, words: &str, passage: &str) -> Option<Range<usize>> {
-        let found = if words.is_empty() { None } else { (self.best)(words, passage) };
-        found.filter(|range| passage.get(range.clone()).is_some())
-    }
-}
-
-/// The first sentence of a passage from here on, or what there is; none of one that is blank.
-fn first_sentence(passage: &str, from: usize) -> Option<Range<usize>> {
-    let rest = passage.get(from..).filter(|rest| !rest.trim().is_empty()).unwrap_or(passage).trim_start();
-    let from = passage.len() - rest.len();
-    let rest = &rest[..rest.floor_char_boundary(MAX_CLAIM_BYTES)];
-    let ends = sentence_ends(rest, &[], &[]);
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let mut sentences = starts.zip(ends.iter().copied().chain([rest.len()])).map(|(start, end)| start..end);
-    let has_words = |range: &Range<usize>| rest[range.clone()].chars().any(char::is_alphanumeric);
-    let sentence = sentences.find(has_words).unwrap_or(0..rest.len());
-    let text = &rest[sentence.clone()];
-    let start = from + sentence.start + (text.len() - text.trim_start().len());
-    let length = text.trim().len();
-    (length > 0).then(|| start..start + length)
 }
 
 /// What was looked up, and what it gave.
@@ -441,14 +361,6 @@ fn sentence_before(text: &str, at: usize, ends: &[usize]) -> Range<usize> {
     start..end.max(start)
 }
 
-/// What follows the markers of a place in the sentence that ends before them at `end`, or in their line when they begin it.
-fn following(text: &str, end: usize, place: Range<usize>, ends: &[usize]) -> Range<usize> {
-    let line = text[..place.start].rsplit('\n').next().unwrap_or_default();
-    let from = if line.trim().is_empty() { place.end } else { end };
-    let until = ends.get(ends.partition_point(|other| *other < from)).copied().unwrap_or(text.len());
-    place.end..until.max(place.end)
-}
-
 /// What is quoted before the marker at `at`, in its sentence, and not before the marker before it, which quotes for itself;
 /// the nearest first. A marker inside the quotation marks cites what stands before it.
 fn quotes_before(spans: &[QuotedSpan], at: usize, sentence: usize, previous: usize) -> Vec<Range<usize>> {
@@ -456,16 +368,6 @@ fn quotes_before(spans: &[QuotedSpan], at: usize, sentence: usize, previous: usi
     let is_of_this = |span: &&QuotedSpan| span.outer.end > sentence.max(previous);
     let near = before.iter().rev().take_while(is_of_this);
     near.map(|span| span.inner.start..span.inner.end.min(at)).collect()
-}
-
-/// A sentence as it is looked up: its end, if it is long, without markers.
-fn claim(text: &str, sentence: Range<usize>, markers: &[CitationMarker]) -> String {
-    let mut start = text.ceil_char_boundary(sentence.end.saturating_sub(MAX_CLAIM_BYTES)).max(sentence.start);
-    let before = markers.partition_point(|marker| marker.bytes.start < start);
-    if let Some(cut) = before.checked_sub(1).and_then(|before| markers.get(before)) {
-        start = start.max(cut.bytes.end).min(sentence.end);
-    }
-    without_markers(text, start..sentence.end, markers)
 }
 
 fn without_markers(text: &str, range: Range<usize>, markers: &[CitationMarker]) -> String {
@@ -478,44 +380,6 @@ fn without_markers(text: &str, range: Range<usize>, markers: &[CitationMarker]) 
     }
     kept.push_str(&text[from..range.end]);
     kept.trim().to_owned()
-}
-
-/// Words without the pairs of Markdown's marks of emphasis in them, `**so**` or `_so_`; none if there are none.
-fn without_emphasis(words: &str) -> Option<String> {
-    /// Marks that wait for the one that closes them.
-    const MAX_OPEN: usize = 8;
-    let is_word = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
-    let is_blank = |character: Option<char>| character.is_none_or(char::is_whitespace);
-    let (mut open, mut marks): (Vec<Range<usize>>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
-    let mut at = 0;
-    while let Some(gap) = words[at..].find(['*', '_']) {
-        let start = at + gap;
-        let sign = words.as_bytes()[start];
-        let end = start + words[start..].bytes().take_while(|byte| *byte == sign).count();
-        at = end;
-        let (before, after) = (words[..start].chars().next_back(), words[end..].chars().next());
-        let opening = open.iter().rposition(|other| words[other.clone()] == words[start..end]);
-        match opening.filter(|_| !is_blank(before) && !is_word(after)) {
-            Some(opening) => {
-                marks.push(open[opening].clone());
-                marks.push(start..end);
-                open.truncate(opening);
-            }
-            None if !is_word(before) && !is_blank(after) && open.len() < MAX_OPEN => open.push(start..end),
-            None => {}
-        }
-    }
-    if marks.is_empty() {
-        return None;
-    }
-    marks.sort_unstable_by_key(|mark| mark.start);
-    let (mut plain, mut from) = (String::with_capacity(words.len()), 0);
-    for mark in marks {
-        plain.push_str(&words[from..mark.start]);
-        from = mark.end;
-    }
-    plain.push_str(&words[from..]);
-    Some(plain)
 }
 
 fn is_long_enough(quote: &str) -> bool {

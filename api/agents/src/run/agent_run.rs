@@ -12,21 +12,21 @@ use serde_json::{Map, Value, json};
 
 use super::{
     chat,
-    event::{EventEmitter, RunEvent},
+    event::{EventEmitter, NullDeltaSink, RunEvent},
     extractive,
     observation::{note_tool_input, shortened, shown},
     outside::{PlannedCall, RunEnvironment, failed},
     react,
     setup::{AnswerStyle, CallOutcome, ModelReply, RecordEntry, RunSetup, RunUsage},
-    sources::SourceRegistry,
+    sources::{NumberedSource, SourceRegistry},
     trace::{AnswerSpan, CitationView, StepView, UsageView},
 };
 use crate::{
     AgentError,
     answer::cite,
     models::{
-        ChatError, ChatErrorKind, ChatMessage, ChatOutcome, ChatRequest, DeltaSink, EmptyAnswer,
-        FinishReason, ModelProvider, TokenUsage, UsageSource,
+        ChatError, ChatErrorKind, ChatMessage, ChatOutcome, ChatRequest, EmptyAnswer, FinishReason,
+        ModelProvider, TokenUsage, UsageSource,
     },
 };
 
@@ -184,14 +184,7 @@ impl<'a> AgentRun<'a> {
         let cited = self
             .compute
             .run(move || {
-                let sources: Vec<_> = sources
-                    .iter()
-                    .map(|source| cite::CitableSource {
-                        n: source.n,
-                        text: &source.found.text,
-                        best: source.found.best_start(),
-                    })
-                    .collect();
+                let sources: Vec<_> = sources.iter().map(NumberedSource::citable).collect();
                 cite::cite(&question, &answer, &sources, &|claim, passage| best_sentence(claim, passage))
             })
             .await?;
@@ -500,11 +493,3 @@ fn explain(reason: TerminationReason) -> Option<String> {
 
 /// The name of the function that searches the linked documents.
 pub(super) const SEARCH: &str = "search_documents";
-
-/// Text that is not part of the answer yet.
-struct NullDeltaSink;
-
-#[async_trait::async_trait]
-impl DeltaSink for NullDeltaSink {
-    async fn take(&mut self, _: &str) {}
-}

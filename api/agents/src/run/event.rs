@@ -221,3 +221,11 @@ impl DeltaSink for EventEmitter {
         self.text(delta).await;
     }
 }
+
+/// Where text goes that is not part of the answer yet.
+pub(super) struct NullDeltaSink;
+
+#[async_trait]
+impl DeltaSink for NullDeltaSink {
+    async fn take(&mut self, _: &str) {}
+}

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
-    answer::passage_url,
+    answer::{cite::CitableSource, passage_url},
     search::{Excerpt, ExcerptPart},
 };
 
@@ -85,13 +85,6 @@ impl From<&Excerpt> for RetrievedExcerpt {
     }
 }
 
-impl RetrievedExcerpt {
-    /// Where the passage begins that was found best, in bytes of the text.
-    pub(super) fn best_start(&self) -> usize {
-        self.parts.get(self.best).map_or(0, |part| part.range.start)
-    }
-}
-
 #[cfg(test)]
 impl RetrievedExcerpt {
     /// An excerpt that is one passage.
@@ -119,6 +112,12 @@ pub(super) struct NumberedSource {
 }
 
 impl NumberedSource {
+    /// As an answer cites it.
+    pub(super) fn citable(&self) -> CitableSource<'_> {
+        let best = self.found.parts.get(self.found.best).map_or(0, |part| part.range.start);
+        CitableSource { n: self.n, text: &self.found.text, best }
+    }
+
     /// The passage that holds most of this stretch of the text, in bytes; the best one when none does.
     pub(super) fn part(&self, stretch: Option<&Range<usize>>) -> Option<&ExcerptPassage> {
         let best = self.found.parts.get(self.found.best);

@@ -149,6 +149,44 @@ pub(in crate::answer) fn is_label(answer: &str, start: usize, end: usize) -> boo
             .is_some_and(|rest| rest.split('\n').next().unwrap_or_default().contains("://"))
 }
 
+/// Words without the pairs of Markdown's marks of emphasis in them, `**so**` or `_so_`; none if there are none.
+pub(super) fn without_emphasis(words: &str) -> Option<String> {
+    /// Marks that wait for the one that closes them.
+    const MAX_OPEN: usize = 8;
+    let is_word = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+    let is_blank = |character: Option<char>| character.is_none_or(char::is_whitespace);
+    let (mut open, mut marks): (Vec<Range<usize>>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while let Some(gap) = words[at..].find(['*', '_']) {
+        let start = at + gap;
+        let sign = words.as_bytes()[start];
+        let end = start + words[start..].bytes().take_while(|byte| *byte == sign).count();
+        at = end;
+        let (before, after) = (words[..start].chars().next_back(), words[end..].chars().next());
+        let opening = open.iter().rposition(|other| words[other.clone()] == words[start..end]);
+        match opening.filter(|_| !is_blank(before) && !is_word(after)) {
+            Some(opening) => {
+                marks.push(open[opening].clone());
+                marks.push(start..end);
+                open.truncate(opening);
+            }
+            None if !is_word(before) && !is_blank(after) && open.len() < MAX_OPEN => open.push(start..end),
+            None => {}
+        }
+    }
+    if marks.is_empty() {
+        return None;
+    }
+    marks.sort_unstable_by_key(|mark| mark.start);
+    let (mut plain, mut from) = (String::with_capacity(words.len()), 0);
+    for mark in marks {
+        plain.push_str(&words[from..mark.start]);
+        from = mark.end;
+    }
+    plain.push_str(&words[from..]);
+    Some(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::code_spans;
