@@ -57,7 +57,7 @@ async fn start(mode: Mode, settings: &[(&str, &str)]) -> (Service, Client, Web) 
     let mut setup = Service::in_mode(mode)
         .env("LECTERN_WORKER_CONCURRENCY", "4")
         .env("LECTERN_JOB_MAX_ATTEMPTS", "1")
-        .env("LECTERN_PARSER_TIMEOUT", "15s");
+        .env("LECTERN_PARSER_TIMEOUT", "8s");
     for (name, value) in settings {
         setup = setup.env(name, value);
     }

@@ -4,10 +4,12 @@ use std::str::FromStr;
 
 use axum::{
     RequestPartsExt,
+    body::HttpBody,
     extract::{FromRef, FromRequest, FromRequestParts, Path, Request},
     http::{Uri, request::Parts},
 };
 use lectern_shared::ids::AgentId;
+use serde_json::json;
 
 use crate::{
     auth::Caller,
@@ -84,5 +86,22 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let bodies = BodyReader::from_ref(state);
         bodies.read_as(request, T::SENDER, |body| validate(&body.value)).await?.map(Self)
+    }
+}
+
+/// A valid JSON body, or nothing at all, which says as much as an empty object.
+pub(crate) struct OptionalJson<T>(pub(crate) T);
+
+impl<T: FromFields + Send + 'static, S: Send + Sync> FromRequest<S> for OptionalJson<T>
+where
+    BodyReader: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        if request.body().is_end_stream() {
+            return validate(&json!({})).map(Self);
+        }
+        ValidJson::from_request(request, state).await.map(|ValidJson(body)| Self(body))
     }
 }

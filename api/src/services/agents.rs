@@ -214,7 +214,9 @@ pub(crate) enum VisibleAgent {
 }
 
 /// What those who ask an agent see of it.
+// With more fields it is a whole agent, so that the schema of both takes either for one of them only.
 #[derive(Clone, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct AgentSummary {
     /// Its id.
     #[schema(value_type = String)]

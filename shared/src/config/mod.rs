@@ -214,7 +214,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_MAX_PASSAGES", "100000", "passages that one document is cut into, at most";
     "LECTERN_FETCH_TIMEOUT", "2m", "time to fetch a document's source, all its addresses together";
     "LECTERN_PARSER_MEMORY", "2GiB", "address space of the process that parses a file, and of tesseract, which needs 300MiB of it";
-    "LECTERN_PARSER_TIMEOUT", "30s", "a parser that works for so long without a word is stopped; one that does not get to work, on a machine with too much to do, after four times as long";
+    "LECTERN_PARSER_TIMEOUT", "30s", "a parser that works for so long without a word is stopped; one that does not get to work, on a machine with too much to do, after twice as long";
     "LECTERN_PROCESSOR_TIME", "10m", "processor time that one document may take for parsing and cutting, at most";
     "LECTERN_PDF_ENGINE", "auto", "what reads PDFs: `auto` is the built-in engine, unless LECTERN_PDFIUM_LIB is set; `pdfium`";
     "LECTERN_PDFIUM_LIB", "with LECTERN_PDF_ENGINE=pdfium: beside the program, then where the system has its libraries", "the pdfium library, or its folder; PDFs are read with it when this is set";

@@ -28,7 +28,7 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often longer than its longest silence a child may be silent that does not get to work: on a machine with too much to do it
 /// waits for its turns.
-const STARVED: u32 = 4;
+const STARVED: u32 = 2;
 
 /// What a stream is made of.
 pub(super) struct StreamParts {

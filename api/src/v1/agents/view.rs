@@ -7,10 +7,7 @@ use lectern_shared::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use utoipa::{
-    PartialSchema, ToSchema,
-    openapi::{Ref, RefOr, Schema, schema::AnyOfBuilder},
-};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
@@ -149,39 +146,13 @@ impl From<AgentDetails> for AgentView {
 }
 
 /// An agent as whoever asks sees it: all of it with the role `builder`, and else what it is called and for.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum VisibleAgentView {
     /// All of it.
     Whole(Box<AgentLinkedView>),
     /// For those who ask it.
     Brief(AgentSummary),
-}
-
-impl PartialSchema for VisibleAgentView {
-    fn schema() -> RefOr<Schema> {
-        // A whole agent has all that a brief one has, so that it is both.
-        AnyOfBuilder::new()
-            .item(Ref::from_schema_name(AgentLinkedView::name()))
-            .item(Ref::from_schema_name(AgentSummary::name()))
-            .description(Some(
-                "An agent as whoever asks sees it: all of it with the role `builder`, and else what it is called and for.",
-            ))
-            .into()
-    }
-}
-
-impl ToSchema for VisibleAgentView {
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        for (name, schema) in [
-            (AgentLinkedView::name(), AgentLinkedView::schema()),
-            (AgentSummary::name(), AgentSummary::schema()),
-        ] {
-            schemas.push((name.into_owned(), schema));
-        }
-        AgentLinkedView::schemas(schemas);
-        AgentSummary::schemas(schemas);
-    }
 }
 
 impl VisibleAgentView {

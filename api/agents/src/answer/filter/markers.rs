@@ -195,13 +195,12 @@ impl MarkerFilter {
                     Some(target) if is_text && is_address(target.address) => {
                         return MarkerStep::LinkedMarker(end, target.length);
                     }
-                    Some(_) => true,
                     None if is_closed || is_end => false,
                     None if rest.len() < LABEL_LIMIT => return MarkerStep::More,
                     None if is_text && is_address(rest) && !rest.contains(char::is_whitespace) => {
                         return MarkerStep::LinkedOpenMarker(end);
                     }
-                    None => true,
+                    Some(_) | None => true,
                 }
             }
             Some(':') if self.line_is_blank => match rest.find('\n') {
