@@ -102,44 +102,53 @@ async fn a_document_with_one_wrong_field_is_refused_for_that_field() {
             json!({ "splitter": { "type": "token", "chunk_size": 100, "chunk_overlap": -1 } }),
             "splitter.chunk_overlap",
         ),
-        (&pdf, json!({ "authorization": "Bearer x" }), "authorization"),
-        (&pdf, json!({ "authorization": {} }), "authorization.type"),
-        (&pdf, json!({ "authorization": { "type": "digest" } }), "authorization.type"),
-        (&pdf, json!({ "authorization": { "type": "bearer", "token": 5 } }), "authorization.token"),
-        (&pdf, json!({ "authorization": { "type": "basic" } }), "authorization.username"),
-        (&pdf, json!({ "authorization": { "type": "headers" } }), "authorization.headers"),
-        (&pdf, json!({ "authorization": { "type": "headers", "headers": {} } }), "authorization.headers"),
-        (
-            &pdf,
-            json!({ "authorization": { "type": "headers", "headers": { "X-Key": 1 } } }),
-            "authorization.headers.X-Key",
-        ),
-        // What could never be sent is not found out in the background.
-        (&pdf, json!({ "authorization": { "type": "bearer", "token": "abc\n" } }), "authorization.token"),
-        (
-            &pdf,
-            json!({ "authorization": { "type": "headers", "headers": { "X Key": "a" } } }),
-            "authorization.headers.X Key",
-        ),
-        (
-            &pdf,
-            json!({ "authorization": { "type": "headers", "headers": { "X-Key": "a\r\nX-Other: b" } } }),
-            "authorization.headers.X-Key",
-        ),
-        (
-            &pdf,
-            json!({ "authorization": { "type": "headers", "headers": { "Host": "a", "X-Key": "b" } } }),
-            "authorization.headers.Host",
-        ),
-        (
-            &pdf,
-            json!({ "authorization": { "type": "headers", "headers": { "Content-Length": "1" } } }),
-            "authorization.headers.Content-Length",
-        ),
         (&pdf, json!({ "url": format!("{NOWHERE}, {NOWHERE}") }), "url"),
         (&note, json!({ "content": null, "url": format!("{NOWHERE} {NOWHERE}") }), "url"),
     ] {
         let body = with(base, &wrong);
+        let refused = Refused::by(ada.post("/documents", &body).await);
+        assert_eq!(refused.paths(), [named], "{body}");
+    }
+    assert_eq!(ada.read("/documents").await, json!([]), "what is refused is not made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authorization_that_cannot_be_sent_is_refused_for_what_is_wrong_with_it() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let pdf = json!({ "name": "Report", "type": "PDF", "url": NOWHERE });
+    for (wrong, named) in [
+        (json!({ "authorization": "Bearer x" }), "authorization"),
+        (json!({ "authorization": {} }), "authorization.type"),
+        (json!({ "authorization": { "type": "digest" } }), "authorization.type"),
+        (json!({ "authorization": { "type": "bearer", "token": 5 } }), "authorization.token"),
+        (json!({ "authorization": { "type": "basic" } }), "authorization.username"),
+        (json!({ "authorization": { "type": "headers" } }), "authorization.headers"),
+        (json!({ "authorization": { "type": "headers", "headers": {} } }), "authorization.headers"),
+        (
+            json!({ "authorization": { "type": "headers", "headers": { "X-Key": 1 } } }),
+            "authorization.headers.X-Key",
+        ),
+        // What could never be sent is not found out in the background.
+        (json!({ "authorization": { "type": "bearer", "token": "abc\n" } }), "authorization.token"),
+        (
+            json!({ "authorization": { "type": "headers", "headers": { "X Key": "a" } } }),
+            "authorization.headers.X Key",
+        ),
+        (
+            json!({ "authorization": { "type": "headers", "headers": { "X-Key": "a\r\nX-Other: b" } } }),
+            "authorization.headers.X-Key",
+        ),
+        (
+            json!({ "authorization": { "type": "headers", "headers": { "Host": "a", "X-Key": "b" } } }),
+            "authorization.headers.Host",
+        ),
+        (
+            json!({ "authorization": { "type": "headers", "headers": { "Content-Length": "1" } } }),
+            "authorization.headers.Content-Length",
+        ),
+    ] {
+        let body = with(&pdf, &wrong);
         let refused = Refused::by(ada.post("/documents", &body).await);
         assert_eq!(refused.paths(), [named], "{body}");
     }
