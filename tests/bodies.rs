@@ -116,14 +116,13 @@ async fn a_body_is_json_by_its_content_type() {
         "application/json; charset=utf-8",
         "application/json;charset=\"UTF-8\"",
         "application/json; charset=us-ascii",
+        // What programs name without a thought: JSON is UTF-8.
+        "application/json; charset=ISO-8859-1",
         "Application/JSON",
     ] {
         let (status, answer) = answer(Some(right)).await;
         assert_eq!(status, StatusCode::OK, "{right}: {answer:#}");
     }
-    let (status, refused) = answer(Some("application/json; charset=latin1")).await;
-    assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{refused:#}");
-    assert!(refused["error"]["message"].as_str().expect("text").contains("UTF-8"), "{refused:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -106,7 +106,7 @@ impl BodyReader {
         read: impl FnOnce(JsonBody) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let wanted = "Send the body as JSON, with Content-Type: application/json.";
-        media::check_text(request.headers(), is_json, wanted)?;
+        media::check(request.headers(), is_json, wanted)?;
         self.read_with(request, sender, parse_json, read).await
     }
 
@@ -120,7 +120,7 @@ impl BodyReader {
         sender: SenderTrust,
     ) -> Result<JsonBody, ApiError> {
         let wanted = "Send the form as browsers do, with Content-Type: application/x-www-form-urlencoded.";
-        media::check_text(request.headers(), |kind| kind == "application/x-www-form-urlencoded", wanted)?;
+        media::check(request.headers(), |kind| kind == "application/x-www-form-urlencoded", wanted)?;
         self.read_with(request, sender, parse_form, |body| body).await
     }
 

@@ -284,6 +284,8 @@ fn of_model(error: &ChatError) -> (ApiErrorKind, Option<u64>) {
         ChatErrorKind::RateLimited { retry_after } => {
             (ApiErrorKind::Unavailable, Some(retry_after.map_or(1, |wait| wait.as_secs().max(1))))
         }
+        // No time is known after which there is credit again.
+        ChatErrorKind::NoCredit { status: 429 } => (ApiErrorKind::Unavailable, None),
         ChatErrorKind::Timeout => (ApiErrorKind::UpstreamTimeout, None),
         _ => (ApiErrorKind::Upstream, None),
     }

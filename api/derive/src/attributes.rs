@@ -19,10 +19,22 @@ const NOT_KEPT: [&str; 6] = [
 /// The pattern of a text that is not blank, which `min_length = 1` keeps.
 const NOT_BLANK: &str = r"\S";
 
+/// What becomes of fields that a body does not have.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    /// They are refused where the body is within a change.
+    #[default]
+    Part,
+    /// They are refused.
+    Change,
+    /// They are gone past wherever it is.
+    Open,
+}
+
 /// What is said of the struct.
 #[derive(Default)]
 pub(crate) struct BodyAttributes {
-    pub(crate) change: bool,
+    pub(crate) kind: BodyKind,
     pub(crate) stranger: bool,
     pub(crate) first: Vec<Ident>,
     pub(crate) before: Option<Path>,
@@ -85,7 +97,8 @@ impl BodyAttributes {
 
     fn add(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
         match name_of(meta).as_str() {
-            "change" => self.change = true,
+            "change" => self.kind = BodyKind::Change,
+            "open" => self.kind = BodyKind::Open,
             "stranger" => self.stranger = true,
             "before" => self.before = Some(meta.value()?.parse()?),
             "after" => self.after = Some(meta.value()?.parse()?),
@@ -96,9 +109,9 @@ impl BodyAttributes {
                 self.first.extend(names);
             }
             _ => {
-                return Err(
-                    meta.error("a body has `change`, `stranger`, `first(…)`, `before = …`, `after = …`")
-                );
+                return Err(meta.error(
+                    "a body has `change`, `open`, `stranger`, `first(…)`, `before = …`, `after = …`",
+                ));
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use syn::{
     spanned::Spanned,
 };
 
-use crate::attributes::{BodyAttributes, DefaultValue, FieldAttributes};
+use crate::attributes::{BodyAttributes, BodyKind, DefaultValue, FieldAttributes};
 
 /// A field of the struct.
 struct BodyField<'a> {
@@ -49,13 +49,13 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         quote! { const SENDER: crate::fields::SenderTrust = crate::fields::SenderTrust::Stranger; }
     });
     let names = names(&fields);
-    let refusals = if body.change {
+    let refusals = if body.kind == BodyKind::Change {
         let not_null = fields.iter().filter(|field| field.attributes.not_null).map(|field| &field.name);
         quote! {
             fields.begin_change(&[#(#names),*]);
             fields.refuse_nulls(&[#(#not_null),*]);
         }
-    } else if fields.iter().any(|field| field.attributes.flatten) {
+    } else if body.kind == BodyKind::Open || fields.iter().any(|field| field.attributes.flatten) {
         TokenStream::new()
     } else {
         quote! { fields.only_in_change(&[#(#names),*]); }
@@ -137,13 +137,14 @@ impl<'a> BodyField<'a> {
             Some(DefaultValue::OfType) | None => quote! { .unwrap_or_default() },
         };
         let has_default = attributes.default.is_some();
-        match (body.change, self.options) {
+        let is_change = body.kind == BodyKind::Change;
+        match (is_change, self.options) {
             (false, 0) if has_default || attributes.with.is_some() => Ok(quote! { #read #or_default }),
             (false, 0) => {
                 let rule = self.rule();
                 Ok(quote_spanned! { inner.span()=> crate::fields::required::<#inner>(fields, #rule) })
             }
-            (_, 1) if has_default && (!body.change || attributes.not_null) => {
+            (_, 1) if has_default && (!is_change || attributes.not_null) => {
                 wrong("a field with a default is never none: its type has no `Option`")
             }
             (false, 1) => Ok(read),
@@ -243,6 +244,8 @@ mod tests {
             code("struct Body { #[body(with = x, alias = \"old\")] a: String, #[body(skip)] b: u32 }");
         assert!(within.contains("only_in_change (& [\"a\" , \"old\"])"), "{within}");
         let open = code("struct Body { a: String, #[serde(flatten)] others: Map<String, Value> }");
+        assert!(!open.contains("only_in_change"), "{open}");
+        let open = code("#[body(open)] struct Body { a: String }");
         assert!(!open.contains("only_in_change"), "{open}");
     }
 

@@ -28,6 +28,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 ///
 /// Of the struct, `#[body(…)]` says:
 /// - `change`: it is a change. Fields that it does not have are refused, and so are those of the objects in it that are bodies.
+/// - `open`: fields that it does not have are gone past there too.
 /// - `stranger`: anybody may send it, and not only those whose credentials were checked.
 /// - `first(a, b)`: these fields are read before the others, which decides the order in which errors are told.
 /// - `before = path`: a function of the fields that is called before any is read.

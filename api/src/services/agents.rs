@@ -49,7 +49,8 @@ pub(crate) const MASKED: char = '…';
 
 /// A model to ask.
 #[derive(RequestBody, ToSchema)]
-#[body(first(provider, base_url))]
+// Clients of the first version may send what they know of other services, in changes too.
+#[body(open, first(provider, base_url))]
 pub(crate) struct NewLlm {
     /// The model's name, sent to the provider as given.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
@@ -64,9 +65,8 @@ pub(crate) struct NewLlm {
     #[schema(max_length = 2_000)]
     #[body(with = readers::base_url)]
     base_url: Option<String>,
-    /// The sampling temperature; the provider's own when left out. At most 1 for `anthropic`.
+    /// The sampling temperature; the provider's own when left out. `anthropic` is sent at most 1.
     #[schema(minimum = 0, maximum = 2)]
-    #[body(with = readers::temperature)]
     temperature: Option<f64>,
     /// The most tokens that the model may write in one step.
     #[schema(value_type = Option<CountSchema>)]

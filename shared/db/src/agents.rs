@@ -90,7 +90,7 @@ pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<Op
 }
 
 /// Keeps one of a workspace's agents from changing or going until the transaction ends; false when there is no such agent.
-pub(crate) async fn lock_row(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
+async fn lock_row(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query("UPDATE agents SET version = version WHERE id = $1 AND workspace_id = $2")

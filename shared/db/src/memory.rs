@@ -11,7 +11,7 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use crate::{Db, Result, Tx, agents, execute, on};
+use crate::{Db, Result, Tx, execute, on};
 
 /// For how long it is noted that a session was erased: no run goes on for longer than a day.
 const ERASURE_NOTED: Duration = Duration::from_hours(25);
@@ -53,12 +53,13 @@ pub async fn latest(
     })?)
 }
 
-/// Under which name it is noted that a session was erased. It tells nothing of the session's own name.
+/// Under which name it is noted that a session was erased. Sessions share 256 names, so that whoever erases any number of them leaves few
+/// notes: a run loses its turn to the erasure of another session of the same person, seldom, and only when both happen at once.
 fn erasure_note(owner: RunOwner, agent: AgentId, session: &str) -> String {
     let token = owner.token.map(|token| token.to_string()).unwrap_or_default();
-    // The session's name comes last, since it can hold anything.
-    let whose = format!("{} {} {token} {agent} {session}", owner.workspace_id, owner.user);
-    format!("erased-session:{}", hex(&sha256(whose.as_bytes())))
+    let whose = format!("{} {} {token} {agent}", owner.workspace_id, owner.user);
+    let [of_session, ..] = sha256(session.as_bytes());
+    format!("erased-session:{}-{of_session:02x}", hex(&sha256(whose.as_bytes())))
 }
 
 /// The last time that a session was erased, as an id, if that was of late. A run notes it when it begins.
@@ -77,7 +78,14 @@ pub async fn was_erased_since(
     session: &str,
     last: Option<Uuid>,
 ) -> Result<bool> {
-    if !agents::lock_row(tx, owner.workspace_id, agent).await? {
+    // Turns of other sessions may be stored at the same time; whoever erases or deletes waits.
+    let statement = match tx {
+        Tx::Postgres(_) => "SELECT id FROM agents WHERE id = $1 AND workspace_id = $2 FOR SHARE",
+        Tx::Sqlite(_) => "SELECT id FROM agents WHERE id = $1 AND workspace_id = $2",
+    };
+    let found: Option<AgentId> =
+        on!(tx, |c| sqlx::query_scalar(statement).bind(agent).bind(owner.workspace_id).fetch_optional(c))?;
+    if found.is_none() {
         return Ok(true);
     }
     let noted: Option<Uuid> = on!(tx, |c| sqlx::query_scalar("SELECT owner FROM leases WHERE name = $1")

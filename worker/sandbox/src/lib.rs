@@ -213,7 +213,8 @@ impl Sandbox {
             max_output_bytes: config.max_output_bytes,
             budget: self.budget.clone(),
         });
-        if feed(stdin, &header, &mut source, config.page_wall, deadline).await? == FeedOutcome::Stuck {
+        let patience = config.page_wall.saturating_mul(stream::STARVED);
+        if feed(stdin, &header, &mut source, patience, deadline).await? == FeedOutcome::Stuck {
             stream.fail_early(ParserCrash::TooSlow);
         }
         Ok(stream)

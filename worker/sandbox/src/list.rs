@@ -8,7 +8,7 @@ use lectern_shared::ids::WorkspaceId;
 use tokio::{io::AsyncReadExt, process::ChildStdout};
 use url::Url;
 
-use super::{Sandbox, SandboxError, whole_seconds};
+use super::{Sandbox, SandboxError, stream::STARVED, whole_seconds};
 
 /// Bytes that a child may send in all: what a list may have, each character of it written as long as JSON has it, and what stands between.
 const OUTPUT: usize = 8 * MAX_MESSAGE;
@@ -69,7 +69,7 @@ impl Sandbox {
             cpu_seconds: self.cpu_seconds().min(whole_seconds(config.page_wall)).max(1),
         };
         let header = protocol::encode(&request).map_err(|_| SandboxError::Request)?;
-        let within = config.page_wall;
+        let within = config.page_wall.saturating_mul(STARVED);
         let listed = self
             .exchange(LIST_COMMAND, &header, &mut bytes, within, |stdout| {
                 answer(stdout, ListingCollector::new(request))

@@ -71,7 +71,7 @@ const MAX_MARKED: usize = 1_000;
 
 /// Checks the markers of an answer to `question` against the passages. Gives the citations by first use, unique by number and quote.
 ///
-/// Takes time in proportion to the answer, and at most [`MAX_LOOKS`] looks into a passage: for answers of untrusted
+/// Takes time in proportion to the answer, and at most a few looks for each of [`MAX_LOOKS`] wordings and passages: for answers of untrusted
 /// length this is work for a blocking thread.
 pub(crate) fn cite(
     question: &str,

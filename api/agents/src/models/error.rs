@@ -113,10 +113,11 @@ impl ChatErrorKind {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unauthorized { .. } => "provider_unauthorized",
+            // What came as a limit of rate is told as one.
+            Self::RateLimited { .. } | Self::NoCredit { status: 429 } => "provider_rate_limited",
             Self::NotFound | Self::TooLong { .. } | Self::NoCredit { .. } | Self::BadRequest { .. } => {
                 "provider_rejected"
             }
-            Self::RateLimited { .. } => "provider_rate_limited",
             Self::Upstream { .. } => "provider_failed",
             Self::Truncated => "provider_truncated",
             Self::Garbage | Self::NotStreamed => "provider_garbage",

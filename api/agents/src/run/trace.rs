@@ -157,8 +157,8 @@ pub struct CitationView {
     #[schema(value_type = PlaceView)]
     pub place: SourceSpan,
     /// The page that the words begin on, of a document with pages. Null when that is not known, such as for a passage over several pages of
-    /// which nothing is quoted.
-    #[schema(required = true)]
+    /// which nothing is quoted. Traces of before this was noted do not have it.
+    #[schema(required = false)]
     pub page: Option<u32>,
     /// Where the words can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Of several addresses
     /// it is the one that the passage is from. Null for documents that were uploaded or came as text.

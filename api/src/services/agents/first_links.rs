@@ -34,8 +34,9 @@ impl AgentService {
         }
         let mut queued = 0;
         for document in links.documents {
+            // Who meant all of them named none: one that is gone meanwhile is not missed.
             if !db::agents::link_new(tx, owner, agent, document, now).await? {
-                return Err(ApiError::not_found("document"));
+                continue;
             }
             queued += usize::from(queue_unpublished(&self.jobs, tx, owner.workspace_id, document).await?);
         }

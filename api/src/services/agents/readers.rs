@@ -100,13 +100,6 @@ pub(super) fn base_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<
     base_url
 }
 
-/// The temperature, of which not every provider takes as much.
-pub(super) fn temperature(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<f64> {
-    let provider: Option<ModelProvider> = fields.parsed("provider");
-    let highest = provider.map_or(rule.maximum, ModelProvider::max_temperature);
-    fields.number(rule.name, rule.minimum, rule.maximum.min(highest))
-}
-
 pub(super) fn api_key(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<SecretString> {
     let key = fields.optional_text(rule.name, rule.max_length).filter(|key| !key.trim().is_empty())?;
     if !key.chars().all(|c| c == MASKED || matches!(c, ' '..='~')) {

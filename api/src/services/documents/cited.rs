@@ -20,9 +20,9 @@ use super::{DocumentService, unknown};
 use crate::error::ApiError;
 
 /// Latest traces among which those are looked for that name a document. The database looks through them.
-const LATEST: u32 = 2_000;
+const LATEST: u32 = 1_000;
 /// Traces that name the document and are read, the latest ones.
-const READ: u32 = 500;
+const READ: u32 = 100;
 /// Passages that are looked for: more than any traces of runs name, and what tools made up takes no more memory.
 const MOST_CITED: usize = 50_000;
 /// Passages that are read at a time.

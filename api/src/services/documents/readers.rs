@@ -102,13 +102,13 @@ pub(in crate::services) fn authorization(
     fields.nested(rule.name, read_authorization).flatten()
 }
 
-/// Whether the service sets a header of a source's request itself: those of every request, and what it can read.
+/// Whether the service sets a header of a source's request itself: those of every request, and what it can read. The type of a body is
+/// nobody's, since there is none.
 fn is_own_header(name: &str) -> bool {
-    OWN_HEADERS.contains(&name) || name == "accept-encoding"
+    name == "accept-encoding" || (name != "content-type" && OWN_HEADERS.contains(&name))
 }
 
 fn read_authorization(fields: &mut JsonFields<'_>) -> Option<SourceAuthorization> {
-    fields.only_in_change(&["type", "token", "username", "password", "headers"]);
     let kind: String = fields.choice("type", "bearer, basic, headers")?;
     match kind.as_str() {
         "bearer" => {

@@ -27,7 +27,9 @@ pub(crate) fn address_problems(r#type: DocumentType, url: &str) -> Vec<String> {
     if url.is_empty() {
         return Vec::new();
     }
-    if r#type != DocumentType::Url && addresses(DocumentType::Url, url).len() > 1 {
+    // One address may hold another behind a comma, but no blank.
+    let has_blanks = url.trim().contains(char::is_whitespace);
+    if r#type != DocumentType::Url && has_blanks && addresses(DocumentType::Url, url).len() > 1 {
         return vec!["several addresses need the type URL".to_owned()];
     }
     match addresses(r#type, url).as_slice() {
@@ -77,7 +79,11 @@ mod tests {
         assert!(wrong.iter().all(|wrong| !wrong.contains("secret")));
         for r#type in [DocumentType::Txt, DocumentType::Pdf] {
             assert_eq!(address_problems(r#type, good), ["several addresses need the type URL"]);
-            assert!(address_problems(r#type, "https://b.example/1,2?of=http://c.example").is_empty());
+            for one in
+                ["https://b.example/1,2?of=http://c.example", "https://b.example/f,https://c.example/a.pdf"]
+            {
+                assert!(address_problems(r#type, one).is_empty(), "{one}");
+            }
         }
         let wrong = address_problems(DocumentType::Pdf, "ftp://a.example");
         assert_eq!(wrong, ["must begin with http:// or https://"]);

@@ -22,7 +22,8 @@ pub(crate) static USUAL: SplitterConfig =
 
 /// How to cut a text into passages.
 #[derive(RequestBody, ToSchema)]
-#[body(after = check_overlap)]
+// As in `NewLlm`.
+#[body(open, after = check_overlap)]
 pub(crate) struct NewSplitter {
     /// `recursive` and `character` cut at the largest semantic unit that fits, sizes in characters; `token` the same, sizes in
     /// tokens; `markdown` along the structure of a Markdown text, sizes in characters.

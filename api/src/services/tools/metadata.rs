@@ -129,8 +129,8 @@ fn check(fields: &mut JsonFields<'_>, r#type: ToolType) -> Option<Result<AgentId
 
 fn search(fields: &mut JsonFields<'_>) {
     let provider = fields.choice("provider", &SearchProvider::choices());
-    let most = provider.map_or(SearchProvider::Searxng.most_results(), SearchProvider::most_results);
-    fields.count_up_to("limit", most);
+    // Whoever has more than a provider gives at once gets as many as that.
+    fields.count_up_to("limit", SearchProvider::Searxng.most_results());
     match provider {
         Some(SearchProvider::Searxng) if fields.get("base_url").is_none() => {
             fields.refuse("base_url", "is required for searxng: the address of your instance");
@@ -301,16 +301,6 @@ mod tests {
                 vec!["metadata.base_url", "metadata.timeout", "metadata.limit"],
             ),
             (ToolType::Search, json!({"provider": "tavily"}), vec!["metadata.api_key"]),
-            (
-                ToolType::Search,
-                json!({"provider": "brave", "api_key": "k", "limit": 21}),
-                vec!["metadata.limit"],
-            ),
-            (
-                ToolType::Search,
-                json!({"provider": "tavily", "api_key": "k", "limit": "21"}),
-                vec!["metadata.limit"],
-            ),
             (ToolType::ComputeAlpha, json!({"app_id": 7}), vec!["metadata.app_id"]),
             (ToolType::ModelHost, json!({}), vec!["metadata.api_key", "metadata.model"]),
             (ToolType::AutomationNla, json!({"api_key": "k"}), vec!["metadata.automation_nla_api_key"]),

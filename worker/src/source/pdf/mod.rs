@@ -61,7 +61,9 @@ pub(super) async fn load(
                 }
             }
             // Nobody has looked at what its images say: that they hold no text is not known.
-            Err(IngestFailure::Document(error)) if error.code == ParseError::NoExtractableText.code() => {
+            Err(IngestFailure::Document(error))
+                if !images && error.code == ParseError::NoExtractableText.code() =>
+            {
                 return Err(IngestFailure::Document(unread_images.unwrap_or(error)));
             }
             end => return end,

@@ -20,24 +20,43 @@ impl Claim {
     pub(super) fn read(
         answer: &str,
         sentence: Range<usize>,
-        following: Range<usize>,
+        following: Following,
         markers: &[CitationMarker],
     ) -> Self {
+        let Following { range: following, begins_line } = following;
         let before = claim(answer, sentence, markers);
         let end = answer.floor_char_boundary(following.end.min(following.start + MAX_CLAIM_BYTES));
         let behind = without_markers(answer, following.start..end, markers);
         let says_something = behind.chars().any(char::is_alphanumeric);
-        let whole = says_something.then(|| format!("{before} {behind}").trim_start().to_owned());
-        Self { before, whole }
+        if !says_something {
+            return Self { before, whole: None };
+        }
+        let few = before.split_whitespace().nth(2).is_none();
+        let whole = format!("{before} {behind}").trim_start().to_owned();
+        // The line above is about something else, and one or two words fit nearly anything.
+        let (before, whole) = match (begins_line, few) {
+            (true, _) => (String::new(), behind),
+            (false, true) => (String::new(), whole),
+            (false, false) => (before, whole),
+        };
+        Self { before, whole: Some(whole) }
     }
 }
 
+/// What follows the markers of a place.
+pub(super) struct Following {
+    range: Range<usize>,
+    /// Whether they begin their line.
+    begins_line: bool,
+}
+
 /// What follows the markers of a place in the sentence that ends before them at `end`, or in their line when they begin it.
-pub(super) fn following(text: &str, end: usize, place: Range<usize>, ends: &[usize]) -> Range<usize> {
+pub(super) fn following(text: &str, end: usize, place: Range<usize>, ends: &[usize]) -> Following {
     let line = text[..place.start].rsplit('\n').next().unwrap_or_default();
-    let from = if line.trim().is_empty() { place.end } else { end };
+    let begins_line = line.trim().is_empty();
+    let from = if begins_line { place.end } else { end };
     let until = ends.get(ends.partition_point(|other| *other < from)).copied().unwrap_or(text.len());
-    place.end..until.max(place.end)
+    Following { range: place.end..until.max(place.end), begins_line }
 }
 
 /// A sentence as it is looked up: its end, if it is long, without markers.

@@ -128,7 +128,7 @@ impl MarkerFilter {
         }
     }
 
-    /// Drops what has come of an address that is being dropped. It ends with its parenthesis, and before a blank.
+    /// Drops what has come of an address that is being dropped. It ends with its parenthesis, and before what no address holds.
     fn drop_address(&mut self) {
         while self.dropping > 0
             && let Some(character) = self.held.chars().next()
@@ -136,7 +136,7 @@ impl MarkerFilter {
             match character {
                 '(' => self.dropping += 1,
                 ')' => self.dropping -= 1,
-                character if character.is_whitespace() => {
+                character if !is_of_address(character) => {
                     self.dropping = 0;
                     return;
                 }
@@ -197,7 +197,7 @@ impl MarkerFilter {
                     }
                     None if is_closed || is_end => false,
                     None if rest.len() < LABEL_LIMIT => return MarkerStep::More,
-                    None if is_text && is_address(rest) && !rest.contains(char::is_whitespace) => {
+                    None if is_text && is_address(rest) && rest.chars().all(is_of_address) => {
                         return MarkerStep::LinkedOpenMarker(end);
                     }
                     Some(_) | None => true,
@@ -242,6 +242,10 @@ impl MarkerFilter {
             rewritten.push_str(&n.to_string());
         }
         rewritten.push(close);
+        // What stood behind a dropped address would make a link of it.
+        if self.held.starts_with('(') {
+            rewritten.push(' ');
+        }
         self.growth += rewritten.len().saturating_sub(written.len());
         for character in rewritten.chars() {
             self.pass(character, passed);
@@ -296,7 +300,12 @@ impl MarkerFilter {
 
 /// Whether a link's target is an address rather than a remark in parentheses, such as `(ibid)`.
 fn is_address(target: &str) -> bool {
-    target.contains(['/', '#', ':'])
+    target.contains(['/', '#', ':']) && !target.contains(['）', '，', '。', '、', '；'])
+}
+
+/// Whether a character may stand in an address of which the end is not known yet. A sentence in a script without blanks may follow it.
+fn is_of_address(character: char) -> bool {
+    character.is_ascii() && !character.is_whitespace()
 }
 
 /// The marks that end a quotation which begins with this one.
