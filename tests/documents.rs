@@ -190,7 +190,7 @@ async fn a_change_that_cannot_be_is_refused_and_changes_nothing(mode: Mode) {
         (&pdf, json!({ "url": "" }), &["url"]),
         (&pdf, json!({ "content": "text" }), &["content"]),
         (&pdf, json!({ "url": "https://" }), &["url"]),
-        (&pdf, json!({ "url": format!("{url},https://"), "metadata": 5 }), &["metadata", "url"]),
+        (&pdf, json!({ "url": format!("{url},https://"), "metadata": 5 }), &["metadata"]),
         (&text, json!({ "url": format!("{url}, {url}") }), &["url"]),
         (&pdf, json!({ "from_page": 0, "to_page": "last" }), &["from_page", "to_page"]),
         (&pdf, json!({ "metadata": [], "splitter": { "type": "knife" } }), &["metadata", "splitter.type"]),

@@ -110,9 +110,10 @@ async fn whoever_only_asks_reads_the_passages_that_were_cited_to_them(mode: Mode
 }
 
 async fn whoever_only_asks_sees_the_pages_that_were_cited_to_them(mode: Mode) {
-    const PAGES: [&str; 2] = [
+    const PAGES: [&str; 3] = [
         "The gate of the lighthouse opens at nine in the morning, all year.",
         "Bread bakes slowly inside ovens near harbours, says our old cook.",
+        "Seven ships were painted green before winter came to these islands.",
     ];
     let service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
@@ -126,7 +127,7 @@ async fn whoever_only_asks_sees_the_pages_that_were_cited_to_them(mode: Mode) {
     let splitter = json!({ "type": "character", "chunk_size": 80, "chunk_overlap": 0 });
     data(team.owner.patch(&path, &json!({ "splitter": splitter })).await);
     let document = team.owner.wait_until_ingested(id(&uploaded)).await;
-    assert_eq!(document["index"]["chunks"], 2, "{document:#}");
+    assert_eq!(document["index"]["chunks"], 3, "{document:#}");
     let agent = quoting_agent(&team.owner, "Clerk").await;
     team.owner.link(&agent, id(&uploaded)).await;
     let bound = ada.with_token(&api_token(&team.owner, json!({ "agentId": agent })).await);
@@ -142,11 +143,12 @@ async fn whoever_only_asks_sees_the_pages_that_were_cited_to_them(mode: Mode) {
         let listed = reader.read(&pages).await;
         let numbers: Vec<&Value> =
             listed.as_array().expect("a list").iter().map(|page| &page["page"]).collect();
-        assert_eq!(numbers, [&json!(1)], "{listed:#}");
+        // A source is shown with the passage that follows it.
+        assert_eq!(numbers, [&json!(1), &json!(2)], "{listed:#}");
         let image = send(reader.request(Method::GET, &format!("{pages}/1?highlight={cited}"))).await;
         assert_eq!(image.status(), StatusCode::OK);
         assert!(image.headers().contains_key("lectern-page-boxes"), "what was cited is marked");
-        assert_refused(&reader.get(&format!("{pages}/2")).await, 404, "not_found");
+        assert_refused(&reader.get(&format!("{pages}/3")).await, 404, "not_found");
     }
     for path in [pages.clone(), format!("{pages}/1")] {
         assert_refused(&other.get(&path).await, 404, "not_found");

@@ -124,7 +124,7 @@ fn picture_words(passage: &CitedPassage) -> String {
     };
     let page = match passage.pages() {
         Some((first, last)) if first < last => {
-            format!("The one of the pages {first} to {last} that is meant")
+            format!("One of the pages {first} to {last}")
         }
         Some((page, _)) => format!("Page {page}"),
         None => "A page".to_owned(),

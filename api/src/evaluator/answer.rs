@@ -36,6 +36,12 @@ pub(super) struct CaseAsker<'a> {
     has_documents: bool,
 }
 
+fn agent_is_gone() -> RunFailure {
+    RunFailure::Stopped(
+        "The agent of the evaluation is not there any more. Change the evaluation.".to_owned(),
+    )
+}
+
 /// What is read of a trace.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -76,13 +82,12 @@ impl<'a> CaseAsker<'a> {
             return Ok(None);
         }
         let stopped = |why: &str| RunFailure::Stopped(why.to_owned());
-        let gone = || stopped("The agent of the evaluation is not there any more. Change the evaluation.");
         let (db, workspace) = (&runs.runtime.db, run.workspace_id);
         let user =
             run.requested_by.ok_or_else(|| stopped("Whoever asked for the run is not there any more."))?;
-        let agent = evaluation.agent_id.ok_or_else(gone)?;
+        let agent = evaluation.agent_id.ok_or_else(agent_is_gone)?;
         let find = async |id: AgentId| db::agents::find(db, workspace, id).await;
-        let agent = find(agent).await?.ok_or_else(gone)?;
+        let agent = find(agent).await?.ok_or_else(agent_is_gone)?;
         let has_documents = !db::agents::links(db, workspace, agent.id).await?.documents.is_empty();
         let agent = match run.config.0.agent_version {
             None => agent.into(),
@@ -101,6 +106,10 @@ impl<'a> CaseAsker<'a> {
     pub(super) async fn ask(&self, case: &EvaluationCase) -> Result<CaseAnswer, RunFailure> {
         // What is used up stops the run, rather than that everything after it counts as wrong.
         self.usage.admit_workspace(self.owner.workspace_id, self.quotas).await?;
+        let (db, workspace) = (&self.runs.runtime.db, self.owner.workspace_id);
+        if db::agents::find(db, workspace, self.agent.agent.id).await?.is_none() {
+            return Err(agent_is_gone());
+        }
         let (text, trace) = match self.answer(&self.agent, case.question.clone()).await {
             Ok(answered) => answered,
             Err(error) => return Ok(self.failed(error.to_string())),

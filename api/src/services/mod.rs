@@ -205,7 +205,6 @@ impl Services {
                 creations.clone(),
                 audit.clone(),
                 mcp_servers,
-                runtime.egress.clone(),
             ),
             sources: SourceService::new(runtime, creations.clone(), audit.clone()),
             webhooks: WebhookService::new(

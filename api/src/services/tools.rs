@@ -9,7 +9,6 @@ use lectern_db::{self as db, Db, Tx};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
-    egress::Egress,
     ids::{AgentId, ToolId, WorkspaceId},
     model::{
         Json,
@@ -98,7 +97,6 @@ pub(crate) struct ToolService {
     audit: AuditService,
     /// The programs that MCP tools may use.
     mcp_servers: Arc<[String]>,
-    egress: Egress,
 }
 
 fn unknown() -> ApiError {
@@ -142,9 +140,8 @@ impl ToolService {
         creations: IdempotencyStore,
         audit: AuditService,
         mcp_servers: Arc<[String]>,
-        egress: Egress,
     ) -> Self {
-        Self { db, clock, keyring, creations, audit, mcp_servers, egress }
+        Self { db, clock, keyring, creations, audit, mcp_servers }
     }
 
     /// Makes a tool.
@@ -268,7 +265,7 @@ impl ToolService {
 
     fn check_server(&self, r#type: ToolType, metadata: &Map<String, Value>) -> Result<(), ApiError> {
         match r#type {
-            ToolType::Mcp => metadata::check_server(metadata, &self.mcp_servers, &self.egress),
+            ToolType::Mcp => metadata::check_server(metadata, &self.mcp_servers),
             ToolType::Search
             | ToolType::ComputeAlpha
             | ToolType::ModelHost

@@ -103,9 +103,12 @@ pub async fn names(db: &Db, workspace: WorkspaceId, kind: &str, ids: &[Uuid]) ->
         "collection" => "SELECT id, name FROM collections WHERE workspace_id = ",
         "document" => "SELECT id, name FROM documents WHERE deleted_at IS NULL AND workspace_id = ",
         "evaluation" => "SELECT id, name FROM evaluations WHERE workspace_id = ",
+        "prompt" => "SELECT id, name FROM prompts WHERE workspace_id = ",
         "source" => "SELECT id, name FROM sources WHERE workspace_id = ",
+        "tag" => "SELECT id, name FROM tags WHERE workspace_id = ",
         "tool" => "SELECT id, name FROM tools WHERE workspace_id = ",
         "webhook" => "SELECT id, url FROM webhooks WHERE workspace_id = ",
+        "workspace" => "SELECT id, name FROM workspaces WHERE id = ",
         _ => return Ok(Vec::new()),
     };
     if ids.is_empty() {

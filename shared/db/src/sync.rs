@@ -79,19 +79,12 @@ pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: SourceId) -> Result<O
         .fetch_optional(c))?)
 }
 
-/// How one of a workspace's sources is read, and when somebody changed it last. Both stay so while the workspace is
-/// [locked](crate::locks::lock_workspace).
-pub async fn config(
-    tx: &mut Tx,
-    workspace: WorkspaceId,
-    id: SourceId,
-) -> Result<Option<(Json<SyncConfig>, Timestamp)>> {
-    Ok(on!(tx, |c| sqlx::query_as(
-        "SELECT config, updated_at FROM sources WHERE id = $1 AND workspace_id = $2"
-    )
-    .bind(id)
-    .bind(workspace)
-    .fetch_optional(c))?)
+/// How one of a workspace's sources is read. It stays so while the workspace is [locked](crate::locks::lock_workspace).
+pub async fn config(tx: &mut Tx, workspace: WorkspaceId, id: SourceId) -> Result<Option<Json<SyncConfig>>> {
+    Ok(on!(tx, |c| sqlx::query_scalar("SELECT config FROM sources WHERE id = $1 AND workspace_id = $2")
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
 }
 
 /// At most `limit` of a workspace's sources older than `before`, newest first.

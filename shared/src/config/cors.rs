@@ -32,8 +32,10 @@ pub(super) fn origins(text: &str) -> ParseResult<CorsOrigins> {
 /// One origin as a browser writes it: lower case, internationalised names in their ASCII form, no default port.
 fn origin(text: &str) -> ParseResult<String> {
     let wrong = || {
+        // What stands before an @ may be a password.
+        let shown = if text.contains('@') { "one of them".to_owned() } else { format!("{text:?}") };
         format!(
-            "must be * alone, or origins such as https://app.example.com or http://localhost:3000, without a path; {text:?} is none"
+            "must be * alone, or origins such as https://app.example.com or http://localhost:3000, without a path; {shown} is none"
         )
     };
     let (_, authority) = text.split_once("://").ok_or_else(wrong)?;

@@ -61,7 +61,7 @@ impl ModelHubSettings {
     pub(super) fn load(source: &SettingsSource, data_dir: &Path) -> Result<Self, ConfigError> {
         Ok(Self {
             address: source.parse("LECTERN_MODEL_HUB", "https://huggingface.co", server)?,
-            token: source.secret("HF_TOKEN")?,
+            token: source.key("HF_TOKEN")?,
             offline: source.parse("HF_HUB_OFFLINE", "0", offline)?,
             cache: source
                 .get("LECTERN_MODEL_CACHE")?

@@ -139,8 +139,7 @@ impl<'a> SyncRunner<'a> {
     /// Whether a source was changed since it was compared. It stays as it is in a transaction that has locked the workspace.
     async fn is_another(&self, tx: &mut Tx, source: &SyncSource) -> Result<bool, RunFailure> {
         let current = sync::config(tx, self.run.workspace_id, source.id).await?.ok_or(RunFailure::Lost)?;
-        // One that was changed and changed back has lost the notes of what is gone.
-        Ok(current != (source.config.clone(), source.updated_at))
+        Ok(current != source.config)
     }
 
     /// Deletes the documents of what was found gone, in somebody's name, and ends the run.

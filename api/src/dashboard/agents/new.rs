@@ -96,7 +96,8 @@ pub(super) async fn create(
     let found =
         if body.all_documents { documents.list(&actor, Uuid::max(), DOCUMENTS).await? } else { Vec::new() };
     let links = FirstLinks {
-        documents: found.into_iter().map(|details| details.document.id).collect(),
+        // The agent's page shows what was linked last: the newest, which may still be read.
+        documents: found.into_iter().rev().map(|details| details.document.id).collect(),
         collections: collections.unwrap_or_default(),
     };
     let (CreationOutcome::Now(id) | CreationOutcome::Before(id)) =

@@ -249,7 +249,8 @@ function openHash() {
     }
   } else if (kind === "sign-in" && secret) {
     const form = document.querySelector("[data-sign-in-code]");
-    if (!form) return;
+    // Home, of whoever was signed in already.
+    if (!form) return location.replace(new URL(`sign-in${location.hash}`, root));
     form.elements.code.value = secret;
     const invitation = sessionStorage.getItem(INVITATION);
     sessionStorage.removeItem(INVITATION);
@@ -258,7 +259,7 @@ function openHash() {
     form.submit();
   } else if (kind === "sign-in" && named.has("error")) {
     const box = document.querySelector("[data-sign-in-problem]");
-    if (!box) return;
+    if (!box) return location.replace(new URL(`sign-in${location.hash}`, root));
     const words = {
       oidc_refused: "The provider did not let you in.",
       oidc_state: "That took too long, or began in another browser. Try again.",

@@ -37,17 +37,18 @@ pub(super) struct CompletionRequest {
     /// The most tokens that the agent's model may write.
     #[schema(minimum = 1)]
     pub(super) max_completion_tokens: Option<u32>,
-    /// Values for the variables of the agent's prompt, by their names, as strings. Everything else in it is ignored.
+    /// Values for the variables of the agent's prompt, by their names: strings, numbers and booleans. Everything else in it is ignored.
     #[schema(value_type = Option<Object>)]
     #[body(with = values)]
     pub(super) metadata: Map<String, Value>,
 }
 
-/// Reads the texts of an object, by their names. What is none is the client's own business.
+/// Reads the plain values of an object, by their names. What is none is the client's own business.
 fn values(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Map<String, Value>> {
     let given = fields.get(rule.name)?.as_object()?;
-    let texts = given.iter().filter(|(_, value)| value.is_string());
-    Some(texts.map(|(name, value)| (name.clone(), value.clone())).collect())
+    let plain =
+        given.iter().filter(|(_, value)| value.is_string() || value.is_number() || value.is_boolean());
+    Some(plain.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// What a stream tells besides the answer.
@@ -122,13 +123,13 @@ mod tests {
         let more = json!({
             "n": 1, "temperature": 0.2, "tools": [{"type": "function"}], "tool_choice": "auto", "user": "me",
             "response_format": {"type": "text"}, "stream_options": {"include_usage": true, "include_obfuscation": false},
-            "max_tokens": null, "store": false, "metadata": {"a": "b", "c": 1}, "stream": null,
+            "max_tokens": null, "store": false, "metadata": {"a": "b", "c": 1, "d": []}, "stream": null,
         });
         let read = request(&more).ok().unwrap();
         assert_eq!((read.model.as_str(), read.messages.question.as_str()), ("support", "Who?"));
         assert!(!read.stream && read.stream_options.include_usage);
         assert_eq!((read.max_tokens, read.max_completion_tokens), (None, None));
-        assert_eq!(Value::from(read.metadata), json!({"a": "b"}), "texts are values for the prompt");
+        assert_eq!(Value::from(read.metadata), json!({"a": "b", "c": 1}), "plain values are for the prompt");
         let read = request(&json!({"metadata": "mine"})).ok().unwrap();
         assert!(read.metadata.is_empty());
     }

@@ -22,7 +22,7 @@ use crate::error::ApiError;
 /// Latest traces among which those are looked for that name a document. The database looks through them.
 const LATEST: u32 = 1_000;
 /// Traces that name the document and are read, the latest ones.
-const READ: u32 = 100;
+const READ: u32 = 200;
 /// Passages that are looked for: more than any traces of runs name, and what tools made up takes no more memory.
 const MOST_CITED: usize = 50_000;
 /// Passages that are read at a time.

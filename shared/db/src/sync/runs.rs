@@ -171,8 +171,8 @@ pub async fn cancel(
 }
 
 /// Stops the run of a source that is [locked](super::lock), if it asks whether so much is to be deleted, or was told to: what it has found
-/// gone, the source may have as it is from now on. Whoever is at it holds the claim no more. Any other run of it has found nothing gone, also if
-/// it was cut off before it had deleted everything.
+/// gone, the source may have as it is from now on. Whoever is at it holds the claim no more. Any other run of it has found nothing else
+/// gone than what it has deleted, also if it was cut off before it had deleted everything.
 pub async fn cancel_deletion(
     tx: &mut Tx,
     workspace: WorkspaceId,
@@ -196,7 +196,9 @@ pub async fn cancel_deletion(
         tx,
         sqlx::query(
             "DELETE FROM source_run_items WHERE outcome = 'gone' AND run_id IN (
-                 SELECT id FROM source_runs WHERE source_id = $1 AND workspace_id = $2 AND state IN ('queued', 'running'))"
+                 SELECT id FROM source_runs WHERE source_id = $1 AND workspace_id = $2 AND state IN ('queued', 'running'))
+             AND (document_id IS NULL
+                  OR EXISTS (SELECT 1 FROM documents d WHERE d.id = source_run_items.document_id AND d.deleted_at IS NULL))"
         )
         .bind(source)
         .bind(workspace)

@@ -1,8 +1,6 @@
 //! The configuration of an MCP tool: a server at an address, or a program that the operator has named.
 
-use lectern_shared::egress::Egress;
 use serde_json::{Map, Value};
-use url::Url;
 
 use super::{OWN_HEADERS, TEXT, address, headers, named};
 use crate::{
@@ -46,18 +44,11 @@ pub(super) fn check(fields: &mut JsonFields<'_>) {
     );
 }
 
-/// Refuses a program that the operator has not named, and an address that requests may not be sent to, as far as it alone tells.
+/// Refuses a program that the operator has not named.
 pub(in super::super) fn check_server(
     metadata: &Map<String, Value>,
     named: &[String],
-    egress: &Egress,
 ) -> Result<(), ApiError> {
-    if let Some(url) = metadata.get("url").and_then(Value::as_str).and_then(|url| Url::parse(url.trim()).ok())
-    {
-        egress
-            .check_url(&url)
-            .map_err(|error| ApiError::invalid_field("metadata.url", &error.to_string()))?;
-    }
     let Some(server) = metadata.get("server").and_then(Value::as_str).map(str::trim) else { return Ok(()) };
     if named.iter().any(|known| known == server) {
         return Ok(());
@@ -70,7 +61,7 @@ pub(in super::super) fn check_server(
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::{egress::EgressPolicy, model::tool::ToolType};
+    use lectern_shared::model::tool::ToolType;
     use serde_json::json;
 
     use super::{super::check_alone, *};
@@ -120,25 +111,13 @@ mod tests {
         }
     }
 
-    fn check_server(metadata: &Value, named: &[String]) -> Result<(), ApiError> {
-        super::check_server(&map(metadata), named, &Egress::new(EgressPolicy::default()).unwrap())
-    }
-
-    #[test]
-    fn an_address_that_nothing_may_be_sent_to_is_refused_at_once() {
-        for url in ["http://10.0.0.1/mcp", "http://169.254.169.254/mcp", "http://[::1]/mcp"] {
-            let error = check_server(&json!({ "url": url }), &[]).unwrap_err();
-            assert_eq!(error.fields[0].path, "metadata.url", "{url}");
-        }
-    }
-
     #[test]
     fn programs_are_named_by_the_operator_alone() {
         let named = ["files".to_owned()];
-        assert!(check_server(&json!({"server": "files"}), &named).is_ok());
-        assert!(check_server(&json!({"url": "https://a.example"}), &[]).is_ok());
+        assert!(check_server(&map(&json!({"server": "files"})), &named).is_ok());
+        assert!(check_server(&map(&json!({"url": "https://a.example"})), &[]).is_ok());
         for (server, named) in [("clock", &named[..]), ("files", &[])] {
-            let error = check_server(&json!({ "server": server }), named).unwrap_err();
+            let error = check_server(&map(&json!({"server": server})), named).unwrap_err();
             let field = &error.fields[0];
             assert_eq!(field.path, "metadata.server");
             assert!(field.message.contains("the operator must name it"), "{}", field.message);
