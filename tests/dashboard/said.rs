@@ -156,6 +156,8 @@ async fn an_agent_shows_which_of_its_documents_it_cannot_answer_from() {
     for document in [&gone, &slow] {
         owner.link(&agent, id(document)).await;
     }
+    // What has failed is tried again for the agent.
+    owner.wait_until_ingested(id(&gone)).await;
     let page = text_of(visits.get(&path).await).await;
     for said in [
         "<span class=\"state bad\">Failed</span><span class=\"note\">It cannot answer from it.</span>",

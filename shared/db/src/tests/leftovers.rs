@@ -364,7 +364,7 @@ async fn a_closed_account_with_many_documents_goes_some_of_them_at_a_time() {
 
 #[tokio::test]
 async fn a_workspace_whose_agents_were_asked_often_goes_some_of_it_at_a_time() {
-    const RUNS: usize = 450;
+    const RUNS: i64 = 1_200;
     for t in &both().await {
         for is_closed in [false, true] {
             let gone = workspace(&t.db, at(0)).await;
@@ -387,7 +387,7 @@ async fn a_workspace_whose_agents_were_asked_often_goes_some_of_it_at_a_time() {
                 counts
             };
             assert!(!commit!(t.db, |tx| leftovers::purge_some_runs(tx, gone)), "{}", t.name);
-            assert_eq!(left().await, (450, 1), "{}: it is not deleted", t.name);
+            assert_eq!(left().await, (RUNS, 1), "{}: it is not deleted", t.name);
             // Where the process comes no further than closing it, the sweeper does all of the rest.
             if is_closed {
                 commit!(t.db, |tx| accounts::close(tx, account_of(gone), at(2)));
@@ -396,7 +396,7 @@ async fn a_workspace_whose_agents_were_asked_often_goes_some_of_it_at_a_time() {
                 commit!(t.db, |tx| accounts::delete(tx, account_of(gone), at(2)));
             }
             let (traces, members) = left().await;
-            assert!((1..450).contains(&traces) && members == 0, "{}: {traces}, {members}", t.name);
+            assert!((1..RUNS).contains(&traces) && members == 0, "{}: {traces}, {members}", t.name);
             while commit!(t.db, |tx| leftovers::purge_some_runs(tx, gone)) {}
             assert_eq!(left().await, (0, 0), "{}", t.name);
             assert!(commit!(t.db, |tx| leftovers::purge(tx, gone, at(3), at(9))), "{}", t.name);

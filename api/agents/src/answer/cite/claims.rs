@@ -7,6 +7,9 @@ use super::{BestSentence, CitableSource, markers::CitationMarker, sentence_ends,
 /// The most of a sentence that is looked up in a passage: its end before a marker, its beginning behind one.
 const MAX_CLAIM_BYTES: usize = 2_000;
 
+/// So little before a marker says nothing by itself: `In`, `According to`.
+const FEW_CHARACTERS: usize = 14;
+
 /// A sentence of the model, without markers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Claim {
@@ -31,9 +34,9 @@ impl Claim {
         if !says_something {
             return Self { before, whole: None };
         }
-        let few = before.split_whitespace().nth(2).is_none();
+        let few = before.chars().nth(FEW_CHARACTERS).is_none();
         let whole = format!("{before} {behind}").trim_start().to_owned();
-        // The line above is about something else, and one or two words fit nearly anything.
+        // The line above is about something else, and a word or two fit nearly anything.
         let (before, whole) = match (begins_line, few) {
             (true, _) => (String::new(), behind),
             (false, true) => (String::new(), whole),

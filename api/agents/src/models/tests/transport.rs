@@ -156,7 +156,8 @@ async fn why_a_request_was_rejected_is_told_where_it_is_known() {
             let (told, attempts, requests) = failure(vec![raw(status, headers, body), hello()]).await;
             assert_eq!((&told, attempts, requests), (&kind, 1, 1), "{body}");
         }
-        assert_eq!(kind.code(), "provider_rejected");
+        let code = if status.starts_with("429") { "provider_rate_limited" } else { "provider_rejected" };
+        assert_eq!(kind.code(), code);
         assert!(kind.to_string().contains(words), "{kind}");
     }
 }
