@@ -7,9 +7,6 @@ use super::{BestSentence, CitableSource, markers::CitationMarker, sentence_ends,
 /// The most of a sentence that is looked up in a passage: its end before a marker, its beginning behind one.
 const MAX_CLAIM_BYTES: usize = 2_000;
 
-/// So little before a marker says nothing by itself: `In`, `According to`.
-const FEW_CHARACTERS: usize = 14;
-
 /// A sentence of the model, without markers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Claim {
@@ -34,14 +31,9 @@ impl Claim {
         if !says_something {
             return Self { before, whole: None };
         }
-        let few = before.chars().nth(FEW_CHARACTERS).is_none();
+        // The line above is about something else.
+        let before = if begins_line { String::new() } else { before };
         let whole = format!("{before} {behind}").trim_start().to_owned();
-        // The line above is about something else, and a word or two fit nearly anything.
-        let (before, whole) = match (begins_line, few) {
-            (true, _) => (String::new(), behind),
-            (false, true) => (String::new(), whole),
-            (false, false) => (before, whole),
-        };
         Self { before, whole: Some(whole) }
     }
 }
