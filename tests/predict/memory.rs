@@ -1,9 +1,10 @@
 //! What agents remember.
 
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::support::{
-    client::{Client, id},
+    client::{Client, data, id},
     in_both_modes,
     loopback::Gate,
     model::{Model, Reply},
@@ -14,6 +15,7 @@ in_both_modes!(
     an_agent_knows_what_was_said_and_no_other_session_does,
     a_failed_run_leaves_no_half_turn,
     a_session_that_is_erased_while_it_is_answered_stays_erased,
+    an_agent_that_is_deleted_while_it_answers_answers_and_leaves_nothing,
     two_sessions_at_once_do_not_mix
 );
 
@@ -110,6 +112,39 @@ async fn a_session_that_is_erased_while_it_is_answered_stays_erased(mode: Mode) 
         assert_eq!(said(&last), ["Where do I live?", "I do not know.", "What did I ask?"], "{turns}");
         client.delete(&format!("/agents/{}/sessions/a", id(&agent))).await;
     }
+}
+
+async fn an_agent_that_is_deleted_while_it_answers_answers_and_leaves_nothing(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    for session in [Some("a"), None] {
+        let agent = json!({"name": "guide", "type": "CHATVENDOR", "hasMemory": true, "llm": model.llm("m")});
+        let agent = client.create_agent(&agent).await;
+        let gate = Gate::default();
+        model.reply(Reply::gated("Oh, ", &gate, "I see."));
+        let asking = tokio::spawn({
+            let (client, agent) = (client.clone(), agent.clone());
+            async move { say(&client, &agent, session, "I live on the third floor.").await }
+        });
+        gate.wait_until_reached().await;
+        data(client.delete(&format!("/agents/{}", id(&agent))).await);
+        gate.release();
+        let answer = asking.await.expect("an answer");
+        assert_eq!(answer["data"], "Oh, I see.", "{answer:#}");
+        let trace = id(&answer["trace"]);
+        let (status, _) = client.get(&format!("/traces/{trace}")).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{session:?}");
+        let is_told = |event: &Value| {
+            event["fields"]["trace"] == trace
+                && event["fields"]["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains("was deleted while it answered"))
+        };
+        service.logged("that nothing is kept", is_told).await;
+    }
+    let errors: Vec<_> = service.log_events().into_iter().filter(|event| event["level"] == "ERROR").collect();
+    assert!(errors.is_empty(), "{errors:#?}");
 }
 
 async fn two_sessions_at_once_do_not_mix(mode: Mode) {

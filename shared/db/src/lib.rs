@@ -188,6 +188,11 @@ impl DbError {
         let Self::Failed(sqlx::Error::Database(error)) = self else { return false };
         error.code().is_some_and(|code| code == "57014")
     }
+
+    /// Whether what was to be stored belongs to something that is not there: somebody has deleted that meanwhile.
+    pub fn is_orphan(&self) -> bool {
+        matches!(self, Self::Failed(sqlx::Error::Database(error)) if error.is_foreign_key_violation())
+    }
 }
 
 impl From<DbError> for ServiceFailure {

@@ -70,11 +70,14 @@ impl EndedRun {
     }
 
     /// Stores the trace, and both turns if the session is remembered. The answer is right without it, so a store that is away costs
-    /// the record, not the answer.
+    /// the record, not the answer. What a run leaves goes with its agent, also when that was deleted meanwhile.
     pub(super) async fn store(self, parts: &AgentParts) {
         let trace = self.setup.trace;
         match timeout(STORED_WITHIN, self.write(parts)).await {
             Ok(Ok(())) => {}
+            Ok(Err(error)) if error.is_orphan() => {
+                tracing::info!(%trace, "an agent was deleted while it answered; nothing of the run is kept");
+            }
             Ok(Err(error)) => tracing::error!(%error, %trace, "the trace of an answer could not be kept"),
             Err(_) => tracing::error!(%trace, "the trace of an answer could not be kept in time"),
         }

@@ -139,6 +139,26 @@ async fn what_many_runs_of_a_deleted_agent_have_left_goes_some_of_it_at_a_time()
 }
 
 #[tokio::test]
+async fn what_a_run_would_leave_of_an_agent_that_is_gone_is_told_from_a_failure() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let (gone, kept) = (agent(&t.db, owner, at(0)).await, agent(&t.db, owner, at(0)).await);
+        assert!(commit!(t.db, |tx| agents::delete(tx, owner, gone)), "{}", t.name);
+        commit!(t.db, |tx| agents::forget(tx, gone));
+        let mut tx = t.db.begin_relaxed().await.unwrap();
+        let stored = traces::insert(&mut tx, run_in(owner), &trace_tests::kept(gone), None, at(100)).await;
+        let error = stored.unwrap_err();
+        assert!(error.is_orphan() && !error.is_outage(), "{}: {error}", t.name);
+        drop(tx);
+        let twice = trace_tests::kept(kept);
+        commit!(t.db, |tx| traces::insert(tx, run_in(owner), &twice, None, at(100)));
+        let mut tx = t.db.begin().await.unwrap();
+        let error = traces::insert(&mut tx, run_in(owner), &twice, None, at(100)).await.unwrap_err();
+        assert!(!error.is_orphan(), "{}: {error}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn what_a_killed_process_has_left_of_a_deleted_agent_goes_with_the_deleted_workspaces() {
     for t in &both().await {
         let owner = workspace(&t.db, at(0)).await;
