@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::signed_up;
+use super::{case, document, evaluation, result, run, signed_up};
 use crate::support::{
     client::{Client, data, envelope, id, send},
     in_both_modes,
@@ -13,6 +13,7 @@ use crate::support::{
 
 in_both_modes!(
     every_change_keeps_what_was_before_which_can_be_asked_and_restored,
+    traces_and_runs_tell_the_number_that_was_asked_for,
     only_the_latest_versions_are_kept
 );
 
@@ -115,6 +116,37 @@ async fn every_change_keeps_what_was_before_which_can_be_asked_and_restored(mode
     let (status, answer) = asker.post(&format!("{path}/predict"), &body).await;
     assert_eq!((status, &answer["error"]["code"]), (StatusCode::FORBIDDEN, &json!("role_required")));
     service.assert_no_secret_in_logs(&[API_KEY]);
+}
+
+async fn traces_and_runs_tell_the_number_that_was_asked_for(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let agent = client.create_agent(&json!({"name": "clerk", "type": "CHATVENDOR"})).await;
+    let hours = document(&client, "Hours", "The office opens at nine.").await;
+    let prices = document(&client, "Prices", "A key costs five euros.").await;
+    for document in [&hours, &prices] {
+        client.link(id(&agent), document).await;
+    }
+    let question = "When does the office open?";
+    let ask = async |version: i64| {
+        client.ask(id(&agent), &json!({"input": {"input": question}, "version": version})).await
+    };
+    let set = evaluation(&client, json!({"agentId": id(&agent)})).await;
+    case(&client, &set, question, json!([{"documentId": hours}])).await;
+    // Of the first three numbers two are those of links, of which nothing is kept; the change comes before the second round.
+    for latest in [3, 4] {
+        for version in 1..=latest {
+            let (status, answer) = ask(version).await;
+            assert_eq!(status, StatusCode::OK, "{answer:#}");
+            assert_eq!(answer["trace"]["agentVersion"], version, "{latest}");
+        }
+        assert_eq!(ask(latest + 1).await.0, StatusCode::NOT_FOUND);
+        let done = run(&client, &set, json!({"mode": "lexical", "agentVersion": 1})).await;
+        assert_eq!(done["agentVersion"], 1, "{done:#}");
+        let trace = result(&done, question)["answer"]["traceId"].as_str().expect("an id");
+        let trace = client.read(&format!("/traces/{trace}")).await;
+        assert_eq!(trace["trace"]["agentVersion"], 1, "{trace:#}");
+        data(client.patch(&format!("/agents/{}", id(&agent)), &json!({"name": latest.to_string()})).await);
+    }
 }
 
 async fn only_the_latest_versions_are_kept(mode: Mode) {

@@ -122,6 +122,29 @@ async fn an_answer_is_given_again_only_while_nothing_has_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_of_an_earlier_version_is_given_again_only_while_its_tools_are_the_same() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    let agent = json!({"name": "guide", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = client.create_agent(&agent).await;
+    client.patch(&format!("/agents/{}", id(&agent)), &json!({"description": "changed"})).await;
+    let ask = async || {
+        let body = json!({"input": {"input": "How much?"}, "cache_ttl": 3600, "version": 1});
+        let (status, answer) = client.ask(id(&agent), &body).await;
+        assert_eq!(status.as_u16(), 200, "{answer:#}");
+        assert_eq!(answer["trace"]["agentVersion"], 1, "{answer:#}");
+        answer["data"].clone()
+    };
+    model.reply(Reply::text("I cannot sum."));
+    assert_eq!((ask().await, ask().await), (json!("I cannot sum."), json!("I cannot sum.")));
+    let tool = json!({"name": "sum", "type": "COMPUTE_ALPHA", "metadata": {"app_id": "app-12345678"}});
+    client.create_tool_for(id(&agent), &tool).await;
+    model.reply(Reply::text("Five."));
+    assert_eq!(ask().await, "Five.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_for_which_something_failed_is_not_given_again() {
     let service = Service::start().await;
     let client = service.signed_up("ada@example.com").await;

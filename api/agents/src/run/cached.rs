@@ -13,11 +13,12 @@ use serde_json::json;
 use super::{AgentParts, AgentQuestion, agent_run::RunAnswer, read, setup::RunRecord, trace::StepView};
 use crate::AgentError;
 
-/// What an answer depends on, as a hash; none for one that must not be given again: of a session, or of an agent that asks
-/// others, whose documents are not its own.
+/// What an answer of an agent that is asked as this version depends on, as a hash; none for one that must not be given again: of a session,
+/// or of an agent that asks others, whose documents are not its own.
 pub(super) async fn key(
     parts: &AgentParts,
     agent: &Agent,
+    version: i64,
     owner: RunOwner,
     question: &AgentQuestion,
 ) -> Result<Option<[u8; 32]>, AgentError> {
@@ -38,8 +39,9 @@ pub(super) async fn key(
         // The trace of what is given again is theirs who asked first.
         owner.user,
         owner.token,
-        // Raised by every change of the agent, its links, its prompt and its tools.
+        // Raised by every change of the agent, its links, its prompt and its tools. An earlier version has those links and tools, too.
         agent.version,
+        version,
         documents,
         question.text,
         question.variables,

@@ -70,8 +70,11 @@ pub enum AgentPrompt {
 /// An agent as it is to be asked.
 #[derive(Clone, Debug)]
 pub struct AgentToAsk {
-    /// The agent.
+    /// The agent. Its number is the one that it has now, whatever it is asked as.
     pub agent: Agent,
+    /// The number of the version that it is asked as, which its traces tell. Changes of links raise the number too, so that several may
+    /// stand for the same.
+    pub version: i64,
     /// What it is told.
     pub prompt: AgentPrompt,
     /// What is linked to it; that is read when it is asked, when none.
@@ -81,14 +84,16 @@ pub struct AgentToAsk {
 impl From<Agent> for AgentToAsk {
     /// As it is at each time when it is asked.
     fn from(agent: Agent) -> Self {
-        Self { agent, prompt: AgentPrompt::Own, links: None }
+        let version = agent.version;
+        Self { agent, version, prompt: AgentPrompt::Own, links: None }
     }
 }
 
 impl From<AgentBriefing> for AgentToAsk {
     /// As it was when it was read.
     fn from(AgentBriefing { agent, template, links }: AgentBriefing) -> Self {
-        Self { agent, prompt: AgentPrompt::Template(template), links: Some(links) }
+        let version = agent.version;
+        Self { agent, version, prompt: AgentPrompt::Template(template), links: Some(links) }
     }
 }
 
@@ -180,9 +185,9 @@ pub async fn start(
     owner: RunOwner,
     question: AgentQuestion,
 ) -> Result<RunHandle, AgentError> {
-    let agent = asked.agent.clone();
+    let (agent, version) = (asked.agent.clone(), asked.version);
     let checked = prepare::check(parts, asked, &question).await?;
-    let key = cached::key(parts, &agent, owner, &question).await?;
+    let key = cached::key(parts, &agent, version, owner, &question).await?;
     if let Some(key) = &key
         && let Some(record) = cached::find(parts, &agent, key, question.cache_ttl).await?
     {

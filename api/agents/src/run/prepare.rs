@@ -47,6 +47,8 @@ const PROMPT: usize = 1 << 20;
 /// What is known before anything is asked: all that can be wrong with the request or with the agent.
 pub(super) struct CheckedAgent {
     agent: Agent,
+    /// The number of the version that it is asked as.
+    version: i64,
     provider: ModelProvider,
     style: AnswerStyle,
     model: Option<Box<dyn ChatModel>>,
@@ -78,13 +80,14 @@ pub(super) struct RunBounds {
 /// A variable of the prompt that has no value, or a model that cannot be asked.
 pub(super) async fn check(
     parts: &AgentParts,
-    AgentToAsk { agent, prompt, links }: AgentToAsk,
+    AgentToAsk { agent, version, prompt, links }: AgentToAsk,
     question: &AgentQuestion,
 ) -> Result<CheckedAgent, AgentError> {
     let provider: ModelProvider = agent.llm.0.provider.parse().map_err(|_| AgentError::UnknownProvider)?;
     if provider == ModelProvider::Extractive {
         let (style, redactor) = (AnswerStyle::Extractive, SecretRedactor::default());
-        return Ok(CheckedAgent { agent, provider, style, model: None, template: None, redactor, links });
+        let (model, template) = (None, None);
+        return Ok(CheckedAgent { agent, version, provider, style, model, template, redactor, links });
     }
     let style = match agent.r#type {
         AgentType::ChatVendor => AnswerStyle::ChatVendor,
@@ -98,7 +101,8 @@ pub(super) async fn check(
     if !missing.is_empty() {
         return Err(AgentError::MissingValues(missing));
     }
-    Ok(CheckedAgent { agent, provider, style, model: Some(Box::new(model)), template, redactor, links })
+    let model: Option<Box<dyn ChatModel>> = Some(Box::new(model));
+    Ok(CheckedAgent { agent, version, provider, style, model, template, redactor, links })
 }
 
 /// Gets everything else: what is remembered, and what can be called.
@@ -109,7 +113,7 @@ pub(super) async fn prepare(
     question: &AgentQuestion,
     bounds: RunBounds,
 ) -> Result<(RunSetup, LiveEnvironment), AgentError> {
-    let CheckedAgent { agent, provider, style, model, template, mut redactor, links } = checked;
+    let CheckedAgent { agent, version, provider, style, model, template, mut redactor, links } = checked;
     let settings = &parts.settings.predict;
     let llm = agent.llm.0.clone();
     let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
@@ -157,7 +161,7 @@ pub(super) async fn prepare(
     let setup = RunSetup {
         trace: TraceId::generate(),
         agent: agent.id,
-        agent_version: Some(agent.version),
+        agent_version: Some(version),
         session: question.session.clone(),
         style,
         question: question.text.clone(),

@@ -31,7 +31,7 @@ pub(super) struct RunSetup {
     pub(super) trace: TraceId,
     /// The agent.
     pub(super) agent: AgentId,
-    /// The number of the version that the agent was. Records of before do not have it.
+    /// The number of the version that the agent was asked as. Records of before do not have it.
     #[serde(default)]
     pub(super) agent_version: Option<i64>,
     /// The session, when one was named.

@@ -145,14 +145,15 @@ impl AgentHistory {
                 }
                 told @ AgentPrompt::Template(_) => told,
             };
-            return Ok(AgentToAsk { prompt, ..asked });
+            return Ok(AgentToAsk { version: number, prompt, ..asked });
         };
         let prompt =
             AgentPrompt::Template(former.config.0.prompt.as_ref().map(|prompt| prompt.template.clone()));
-        Ok(AgentToAsk { agent: self.as_it_was(agent, &former)?, prompt, links: links.clone() })
+        let agent = self.as_it_was(agent, &former)?;
+        Ok(AgentToAsk { agent, version: number, prompt, links: links.clone() })
     }
 
-    /// An agent with what it was before, but for its prompt.
+    /// An agent with what it was before, but for its prompt and its number.
     fn as_it_was(&self, agent: &Agent, former: &AgentVersion) -> Result<Agent, ApiError> {
         let key = self.reseal(
             former.llm_key_sealed.as_deref(),
@@ -168,7 +169,6 @@ impl AgentHistory {
             llm_key_sealed: key,
             has_memory,
             rerank,
-            version: former.version,
             ..*agent
         })
     }
