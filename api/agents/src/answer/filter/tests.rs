@@ -179,6 +179,8 @@ fn a_marker_may_have_a_word_behind_a_dagger() {
             "In 【4:0†source】 and 【a†b】 and 【1†b\n】 and 【1†",
             "In 【4:0†source】 and 【a†b】 and 【1†b\n】 and 【1†",
         ),
+        // Neither number is that of a source, though both may be known.
+        ("In 【1:0†source】【1:2†source】 [1].", "In 【1:0†source】【1:2†source】 [1]."),
         ("In [1†source]", "In [1†source]"),
     ] {
         assert_eq!(assert_cuts_do_not_matter(answer), cleaned, "{answer}");
