@@ -1,18 +1,18 @@
-//! Accounts and API tokens.
+//! Accounts, where they were signed in to, and API tokens.
 
 use lectern_shared::{
     clock::Timestamp,
     ids::{ApiTokenId, UserId, WorkspaceId},
     model::{
         user::{ApiToken, email_key},
-        workspace::RowOwner,
+        workspace::{Role, RowOwner},
     },
 };
 
 use crate::{
     Db, DbError,
-    accounts::{self, NewUser},
-    api_tokens, documents, generations,
+    accounts::{self, AccountMembership, NewUser},
+    api_tokens, documents, generations, known_addresses,
     testing::{account_of, at, both, claimed, commit, enqueue, made_in, published, user, workspace},
 };
 
@@ -241,5 +241,63 @@ async fn an_account_becomes_an_admin_and_an_ordinary_one_again() {
         for nobody in [grace, UserId::generate()] {
             assert!(commit!(t.db, |tx| accounts::set_admin(tx, nobody, true)).is_none(), "{}", t.name);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_tells_whether_the_account_was_signed_in_to_from_there() {
+    for t in &both().await {
+        let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let seen = async |user: UserId, hash: &[u8]| {
+            let email = format!("{user}@example.com");
+            let found = accounts::find_for_sign_in(&t.db, &email, hash).await.unwrap().unwrap();
+            assert_eq!(found.credentials.user.id, user, "{}", t.name);
+            assert_eq!(found.credentials.password_hash, "hash", "{}", t.name);
+            found.seen_there_at
+        };
+        assert_eq!(seen(ada, b"home").await, None, "{}", t.name);
+        commit!(t.db, |tx| known_addresses::remember(tx, ada, b"home", at(1), 2));
+        assert_eq!((seen(ada, b"home").await, seen(grace, b"home").await), (Some(at(1)), None), "{}", t.name);
+        commit!(t.db, |tx| known_addresses::remember(tx, ada, b"work", at(2), 2));
+        commit!(t.db, |tx| known_addresses::remember(tx, ada, b"home", at(3), 2));
+        commit!(t.db, |tx| known_addresses::remember(tx, grace, b"home", at(3), 2));
+        // Of more than are kept, the one that was not met for longest goes.
+        commit!(t.db, |tx| known_addresses::remember(tx, ada, b"train", at(4), 2));
+        assert_eq!(seen(ada, b"home").await, Some(at(3)), "{}", t.name);
+        assert_eq!(seen(ada, b"train").await, Some(at(4)), "{}", t.name);
+        assert_eq!(seen(ada, b"work").await, None, "{}", t.name);
+
+        assert_eq!(commit!(t.db, |tx| known_addresses::expire(tx, at(4), 1)), 1, "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| known_addresses::expire(tx, at(4), 9)), 1, "{}", t.name);
+        assert_eq!((seen(ada, b"home").await, seen(grace, b"home").await), (None, None), "{}", t.name);
+        assert_eq!(seen(ada, b"train").await, Some(at(4)), "{}", t.name);
+        assert!(accounts::find_for_sign_in(&t.db, "nobody", b"home").await.unwrap().is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_are_in_force_are_told_from_those_that_have_ended() {
+    for t in &both().await {
+        let (ada, gone) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        commit!(t.db, |tx| accounts::end_sessions(tx, ada));
+        commit!(t.db, |tx| accounts::delete(tx, gone, at(1)));
+        let nobody = UserId::generate();
+        let own =
+            AccountMembership { user_id: ada, token_version: 1, workspace_id: ada.into(), role: Role::Owner };
+        let memberships =
+            accounts::memberships(&t.db, &[ada, gone, nobody], &[ada, gone, nobody].map(WorkspaceId::from))
+                .await
+                .unwrap();
+        assert_eq!(memberships, [own], "{}", t.name);
+
+        let mut ids = Vec::new();
+        for (user, hash) in [(ada, b"a"), (ada, b"b"), (gone, b"c")] {
+            let token = new_token(made_in(user.into()), at(2));
+            commit!(t.db, |tx| api_tokens::insert(tx, &token, hash));
+            ids.push(token.id);
+        }
+        commit!(t.db, |tx| api_tokens::delete(tx, ada.into(), ids[1]));
+        let in_force = api_tokens::in_force(&t.db, &ids, at(3)).await.unwrap();
+        assert_eq!(in_force.iter().map(|found| found.id).collect::<Vec<_>>(), [ids[0]], "{}", t.name);
     }
 }

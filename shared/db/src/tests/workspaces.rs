@@ -1,28 +1,33 @@
 //! Workspaces: members, invitations, API tokens, what is noted of them, and how they end.
 
+mod invitations;
+mod tokens;
+
 use lectern_shared::{
-    ids::{ApiTokenId, AuditEventId, InvitationId, UserId, WorkspaceId},
+    ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
     model::{
         audit::AuditAction,
-        user::ApiToken,
-        workspace::{Invitation, Member, Role, RowOwner, Workspace, WorkspaceQuotas},
+        workspace::{Member, Role, RowOwner, Workspace, WorkspaceQuotas},
     },
 };
 use uuid::Uuid;
 
+use self::{
+    invitations::invite,
+    tokens::{add_token, grant},
+};
 use super::{
     accounts::new_token,
-    agents::agent,
     leftovers::{columns_with, sweep},
 };
 use crate::{
     Db, accounts, agents, api_tokens,
     audit::{self, AuditEvent},
     collections, documents,
-    testing::{at, both, commit, document, enqueue, made_in, plain, published, user},
+    testing::{at, both, commit, document, enqueue, plain, published, user},
     usage::{self, MonthlyUsage},
     workspaces::{
-        self, invitations, leftovers,
+        self, leftovers,
         members::{self, has_other_owner, has_others, joined_by},
     },
 };
@@ -65,23 +70,6 @@ async fn role_in(db: &Db, user: UserId, workspace: WorkspaceId) -> Option<Role> 
     let listed = memberships.iter().find(|membership| membership.workspace_id == workspace);
     assert_eq!(listed.map(|membership| membership.role), role);
     role
-}
-
-async fn add_token(db: &Db, token: &ApiToken) {
-    commit!(db, |tx| api_tokens::insert(tx, token, token.id.as_uuid().as_bytes()));
-}
-
-/// What an API token and its maker may do; none when it opens nothing.
-async fn grant(db: &Db, token: &ApiToken, now: u64) -> Option<(Option<Role>, Role)> {
-    let granted = api_tokens::find_grant(db, token.id.as_uuid().as_bytes(), at(now)).await.unwrap();
-    let in_force = api_tokens::in_force(db, &[token.id], at(now)).await.unwrap();
-    assert_eq!(granted.is_some(), in_force.iter().any(|found| found.id == token.id));
-    let granted = granted?;
-    assert_eq!(
-        (granted.token_id, granted.workspace_id, granted.user.id),
-        (token.id, token.owner.workspace_id, token.owner.creator())
-    );
-    Some((granted.token_role, granted.maker_role))
 }
 
 #[tokio::test]
@@ -203,187 +191,6 @@ async fn a_workspace_is_found_and_listed_by_its_members_alone() {
         assert_eq!(all, [second, grace.into(), ada.into()], "{}", t.name);
         assert!(!commit!(t.db, |tx| workspaces::rename(tx, first, "late", at(7))), "{}", t.name);
         assert!(!commit!(t.db, |tx| workspaces::set_quotas(tx, first, quotas, at(7))), "{}", t.name);
-    }
-}
-
-/// An invitation that ends at 10 seconds.
-async fn invite(db: &Db, workspace: WorkspaceId, email: Option<&str>, token: &[u8]) -> Invitation {
-    let invitation = Invitation {
-        id: InvitationId::generate(),
-        workspace_id: workspace,
-        role: Role::Editor,
-        email: email.map(str::to_owned),
-        created_by: UserId::generate(),
-        created_at: at(1),
-        expires_at: at(10),
-    };
-    commit!(db, |tx| invitations::insert(tx, &invitation, email, token));
-    invitation
-}
-
-#[tokio::test]
-async fn an_invitation_works_once_and_in_its_time_for_whom_it_is_meant() {
-    for t in &both().await {
-        let workspace = shared(&t.db, &[]).await;
-        let take = async |token: &[u8], email: &str, now| {
-            commit!(t.db, |tx| invitations::take(tx, token, email, at(now)))
-        };
-        let open = invite(&t.db, workspace, None, b"open").await;
-        let named = invite(&t.db, workspace, Some("ada@example.com"), b"named").await;
-        assert_eq!(take(b"ope", "ada@example.com", 2).await, None, "{}", t.name);
-        assert_eq!(take(b"open", "anybody@example.com", 10).await, None, "{}: it has ended", t.name);
-        assert_eq!(take(b"open", "anybody@example.com", 9).await, Some(open), "{}", t.name);
-        assert_eq!(take(b"open", "anybody@example.com", 9).await, None, "{}: it was used", t.name);
-        assert_eq!(take(b"named", "grace@example.com", 2).await, None, "{}: it is another's", t.name);
-        assert_eq!(take(b"named", "ada@example.com", 2).await, Some(named), "{}", t.name);
-        assert_eq!(take(b"named", "ada@example.com", 2).await, None, "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn whoever_is_an_owner_no_more_has_invited_nobody() {
-    for t in &both().await {
-        let ada = user(&t.db, at(0)).await;
-        let workspace = shared(&t.db, &[(ada, Role::Owner)]).await;
-        let others = invite(&t.db, workspace, None, b"others").await;
-        let mine = Invitation { id: InvitationId::generate(), created_by: ada, ..others };
-        commit!(t.db, |tx| invitations::insert(tx, &mine, None, b"mine"));
-        let take = async |token: &[u8]| commit!(t.db, |tx| invitations::take(tx, token, "", at(2))).is_some();
-        put(&t.db, workspace, ada, Role::Owner, 1).await;
-        put(&t.db, workspace, ada, Role::Builder, 1).await;
-        assert!(!take(b"mine").await, "{}", t.name);
-        assert!(take(b"others").await, "{}: another's stays", t.name);
-    }
-}
-
-#[tokio::test]
-async fn invitations_are_listed_until_they_are_withdrawn_or_have_ended() {
-    for t in &both().await {
-        let (workspace, other) = (shared(&t.db, &[]).await, shared(&t.db, &[]).await);
-        let mut made = Vec::new();
-        for token in [b"1", b"2", b"3"] {
-            made.push(invite(&t.db, workspace, None, token).await);
-        }
-        let end = InvitationId::from(Uuid::max());
-        let list = async |workspace, now, before| {
-            invitations::list(&t.db, workspace, at(now), before, 2).await.unwrap()
-        };
-        assert_eq!(list(workspace, 9, end).await, [made[2].clone(), made[1].clone()], "{}", t.name);
-        assert_eq!(list(workspace, 9, made[1].id).await, [made[0].clone()], "{}", t.name);
-        assert_eq!(list(workspace, 10, end).await, [], "{}", t.name);
-        assert_eq!(list(other, 9, end).await, [], "{}", t.name);
-
-        assert!(!commit!(t.db, |tx| invitations::delete(tx, other, made[2].id)), "{}", t.name);
-        assert!(commit!(t.db, |tx| invitations::delete(tx, workspace, made[2].id)), "{}", t.name);
-        assert!(!commit!(t.db, |tx| invitations::delete(tx, workspace, made[2].id)), "{}", t.name);
-        assert_eq!(commit!(t.db, |tx| invitations::take(tx, b"3", "", at(2))), None, "{}", t.name);
-        for (now, gone) in [(9, 0), (10, 1), (10, 1), (10, 0)] {
-            assert_eq!(commit!(t.db, |tx| invitations::expire(tx, at(now), 1)), gone, "{}", t.name);
-        }
-    }
-}
-
-#[tokio::test]
-async fn an_api_token_has_its_own_role_and_its_makers_while_that_is_a_member() {
-    for t in &both().await {
-        let (owner, maker) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
-        let workspace = shared(&t.db, &[(owner, Role::Owner), (maker, Role::Builder)]).await;
-        let in_shared = RowOwner::new(workspace, maker);
-        let bounded = ApiToken { role: Some(Role::Asker), ..new_token(in_shared, at(1)) };
-        let (free, owners) = (new_token(in_shared, at(1)), new_token(RowOwner::new(workspace, owner), at(1)));
-        let own = new_token(made_in(maker.into()), at(1));
-        for token in [&bounded, &free, &owners, &own] {
-            add_token(&t.db, token).await;
-        }
-        assert_eq!(grant(&t.db, &bounded, 2).await, Some((Some(Role::Asker), Role::Builder)), "{}", t.name);
-        assert_eq!(grant(&t.db, &free, 2).await, Some((None, Role::Builder)), "{}", t.name);
-        put(&t.db, workspace, maker, Role::Editor, 2).await;
-        assert_eq!(grant(&t.db, &free, 2).await, Some((None, Role::Editor)), "{}", t.name);
-
-        let mut went = remove(&t.db, workspace, maker).await;
-        went.sort_unstable_by_key(|id| *id.as_uuid());
-        let mut expected = [bounded.id, free.id];
-        expected.sort_unstable_by_key(|id| *id.as_uuid());
-        assert_eq!(went, expected, "{}", t.name);
-        for gone in [&bounded, &free] {
-            assert_eq!(grant(&t.db, gone, 3).await, None, "{}", t.name);
-            let found = api_tokens::find(&t.db, workspace, gone.id).await.unwrap();
-            assert!(found.is_none(), "{}: it does not come back with its maker", t.name);
-        }
-        assert_eq!(grant(&t.db, &owners, 3).await, Some((None, Role::Owner)), "{}", t.name);
-        assert_eq!(grant(&t.db, &own, 3).await, Some((None, Role::Owner)), "{}", t.name);
-        // One that was added at the moment when its maker was removed.
-        let late = new_token(in_shared, at(3));
-        add_token(&t.db, &late).await;
-        assert_eq!(grant(&t.db, &late, 3).await, None, "{}", t.name);
-
-        commit!(t.db, |tx| workspaces::close(tx, workspace, at(4)));
-        assert_eq!(grant(&t.db, &owners, 4).await, None, "{}", t.name);
-        commit!(t.db, |tx| accounts::close(tx, maker, at(4)));
-        assert_eq!(grant(&t.db, &own, 4).await, None, "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn an_api_token_ends_at_its_time_and_names_the_origins_that_may_use_it() {
-    for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
-        let agent = agent(&t.db, owner.into(), at(0)).await;
-        let origins = vec!["https://a.example".to_owned(), "https://b.example:8443".to_owned()];
-        let token = ApiToken {
-            agent_id: Some(agent),
-            origins: Some(lectern_shared::model::Json(origins.clone())),
-            expires_at: Some(at(10)),
-            rate_per_minute: Some(60),
-            ..new_token(made_in(owner.into()), at(1))
-        };
-        add_token(&t.db, &token).await;
-        let found = api_tokens::find(&t.db, owner.into(), token.id).await.unwrap().unwrap();
-        assert_eq!(format!("{found:?}"), format!("{token:?}"), "{}", t.name);
-        let granted =
-            api_tokens::find_grant(&t.db, token.id.as_uuid().as_bytes(), at(9)).await.unwrap().unwrap();
-        assert_eq!((granted.agent_id, granted.rate_per_minute), (Some(agent), Some(60)), "{}", t.name);
-        assert_eq!((granted.origins.unwrap().0, granted.expires_at), (origins, Some(at(10))), "{}", t.name);
-        assert!(grant(&t.db, &token, 9).await.is_some(), "{}", t.name);
-        assert_eq!(grant(&t.db, &token, 10).await, None, "{}", t.name);
-
-        let listed = async |now| {
-            let found = api_tokens::page_origins(&t.db, at(now), 9).await.unwrap();
-            found.into_iter().flat_map(|origins| origins.0).collect::<Vec<_>>()
-        };
-        assert_eq!(listed(9).await, ["https://a.example", "https://b.example:8443"], "{}", t.name);
-        assert_eq!(listed(10).await, [""; 0], "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn the_origins_of_pages_are_read_up_to_a_length_for_each_token_and_each_workspace() {
-    for t in &both().await {
-        let (ada, ben) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
-        let add = async |owner: UserId, origins: Vec<String>| {
-            let origins = Some(lectern_shared::model::Json(origins));
-            add_token(&t.db, &ApiToken { origins, ..new_token(made_in(owner.into()), at(1)) }).await;
-        };
-        let origin = |host: &str| format!("https://{host}.example");
-        add(ben, vec![origin("ben")]).await;
-        // As one from before there was a length, and one of a page that is published.
-        add(ada, vec![origin(&"x".repeat(20_000))]).await;
-        add(ada, Vec::new()).await;
-        for token in 0..30 {
-            let of_token = |number| origin(&format!("{}-{token}-{number}", "x".repeat(240)));
-            add(ada, (0..50).map(of_token).collect()).await;
-        }
-        let found = api_tokens::page_origins(&t.db, at(2), 1_000).await.unwrap();
-        assert!(found.iter().all(|origins| !origins.0.is_empty()), "{}", t.name);
-        let all: Vec<String> = found.into_iter().flat_map(|origins| origins.0).collect();
-        assert!(all.contains(&origin("ben")), "{}: nobody pushes another's out", t.name);
-        assert!(all.iter().all(|origin| origin.len() < 300), "{}", t.name);
-        assert!(all.iter().any(|origin| origin.ends_with("-29-0.example")), "{}: the newest", t.name);
-        let bytes: usize = all.iter().map(String::len).sum();
-        assert!(bytes < 300_000, "{}: {bytes}", t.name);
-
-        let tokens = async |owner: UserId| commit!(t.db, |tx| api_tokens::count(tx, owner.into()));
-        assert_eq!((tokens(ada).await, tokens(ben).await), (31, 1), "{}: without that of a page", t.name);
     }
 }
 

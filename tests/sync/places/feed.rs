@@ -1,0 +1,119 @@
+//! Feeds, and the pages of their entries.
+
+use axum::{
+    http::{StatusCode, header},
+    response::IntoResponse,
+};
+use serde_json::json;
+
+use crate::{
+    support::{
+        client::{data, id},
+        in_both_modes,
+        service::Mode,
+        web::Web,
+    },
+    sync::{counts, documents, found, run, settled, signed_up, source, start_run, text_of},
+};
+
+in_both_modes!(a_feed_is_read_by_its_entries, pages_of_a_feed_are_read_anew_when_somebody_says_so);
+
+async fn a_feed_is_read_by_its_entries(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let feed = |entries: &[(&str, &str)]| {
+        let items: Vec<_> = entries
+            .iter()
+            .map(|(name, text)| {
+                let link = web.url(&format!("/{name}"));
+                format!("<item><title>News of {name}</title><link>{link}</link><description>&lt;p&gt;{text}&lt;/p&gt;</description></item>")
+            })
+            .collect();
+        format!("<rss version='2.0'><channel><title>News</title>{}</channel></rss>", items.concat())
+    };
+    let serve_feed = |entries: &[(&str, &str)], tag: &'static str| {
+        let body = feed(entries);
+        web.answer_with("/feed.xml", move |seen| {
+            if seen.header("if-none-match") == Some(tag) {
+                return StatusCode::NOT_MODIFIED.into_response();
+            }
+            ([(header::CONTENT_TYPE, "application/rss+xml"), (header::ETAG, tag)], body.clone())
+                .into_response()
+        });
+    };
+    for name in ["one", "two", "three"] {
+        web.serve(
+            &format!("/{name}"),
+            "text/html",
+            format!("<title>{name}</title><p>The whole story of {name}.</p>"),
+        );
+    }
+    serve_feed(&[("one", "Short one"), ("two", "Short two")], "\"1\"");
+    let pages = source(&client, "feed", json!({"url": web.url("/feed.xml")})).await;
+    assert_eq!(counts(&run(&client, &pages).await), [2, 0, 0, 0, 0]);
+    let all = documents(&client).await;
+    let one = all.iter().find(|document| document["name"] == "News of one").expect("it is there");
+    assert!(text_of(&client, one).await.contains("The whole story of one"));
+    let second = run(&client, &pages).await;
+    assert_eq!((counts(&second), web.hits("/one")), ([0, 0, 2, 0, 0], 1), "nothing is asked for twice");
+    // What drops off a feed is no news any more, and yet is not gone.
+    serve_feed(&[("two", "Short two, corrected"), ("three", "Short three")], "\"2\"");
+    web.serve("/two", "text/html", "<title>two</title><p>The whole story of two, corrected.</p>");
+    assert_eq!(counts(&run(&client, &pages).await), [1, 1, 0, 0, 0]);
+    assert_eq!(documents(&client).await.len(), 3);
+
+    let config = json!({"url": web.url("/feed.xml"), "fullPages": false, "onlyCurrent": true});
+    let entries = source(&client, "feed", config).await;
+    assert_eq!(counts(&run(&client, &entries).await), [2, 0, 0, 0, 0]);
+    assert_eq!(web.hits("/three"), 1, "what the feed says is enough");
+    let all = documents(&client).await;
+    let three = all.iter().find(|document| document["name"] == "News of three").expect("it is there");
+    assert!(text_of(&client, three).await.contains("Short three"));
+    data(client.patch(&format!("/sources/{}", id(&entries)), &json!({"deleteLimit": 50})).await);
+    serve_feed(&[("three", "Short three")], "\"3\"");
+    assert_eq!(counts(&run(&client, &entries).await), [0, 0, 1, 1, 0]);
+
+    web.serve("/feed.xml", "text/html", "<html><body>Moved</body></html>");
+    let failed = run(&client, &entries).await;
+    assert_eq!(failed["state"], "failed");
+    assert!(failed["error"].as_str().expect("why").contains("no feed"), "{failed:#}");
+}
+
+async fn pages_of_a_feed_are_read_anew_when_somebody_says_so(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let names = ["one", "two"];
+    let tell = |name: &str, text: &str| {
+        let page = format!("<title>{name}</title><p>{text}</p>");
+        web.serve(&format!("/{name}"), "text/html", page);
+    };
+    let items = names.map(|name| {
+        tell(name, "The whole story.");
+        let link = web.url(&format!("/{name}"));
+        format!("<item><title>News of {name}</title><link>{link}</link><description>In short.</description></item>")
+    });
+    let feed = format!("<rss version='2.0'><channel><title>News</title>{}</channel></rss>", items.concat());
+    let config = |pages: bool| json!({"url": web.url("/feed.xml"), "fullPages": pages});
+    web.serve("/feed.xml", "application/rss+xml", feed);
+    let source = source(&client, "feed", config(true)).await;
+    assert_eq!(counts(&run(&client, &source).await), [2, 0, 0, 0, 0]);
+    let all = documents(&client).await;
+    let one = all.iter().find(|document| document["name"] == "News of one").expect("it is there");
+
+    // The feed does not say so.
+    tell("one", "The whole story, corrected.");
+    assert_eq!(counts(&run(&client, &source).await), [0, 0, 2, 0, 0]);
+    let full = settled(&client, &start_run(&client, &source, json!({"full": true})).await).await;
+    assert_eq!(counts(&full), [0, 1, 1, 0, 0], "{:?}", found(&client, &full).await);
+    assert!(text_of(&client, one).await.contains("corrected"));
+
+    let path = format!("/sources/{}", id(&source));
+    for (pages, text) in [(false, "In short"), (true, "The whole story")] {
+        data(client.patch(&path, &json!({"config": config(pages)})).await);
+        assert_eq!(counts(&run(&client, &source).await), [0, 2, 0, 0, 0], "{text}");
+        assert!(text_of(&client, one).await.contains(text), "{text}");
+        assert_eq!(counts(&run(&client, &source).await), [0, 0, 2, 0, 0], "{text}");
+    }
+    let full = settled(&client, &start_run(&client, &source, json!({"full": true})).await).await;
+    assert_eq!(counts(&full), [0, 0, 2, 0, 0], "{:?}", found(&client, &full).await);
+}
