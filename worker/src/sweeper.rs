@@ -1,25 +1,27 @@
 //! Keeps the house: takes jobs from workers that went away, purges what nobody reads any more, and wakes workers for work
 //! that waits. One process at a time does it.
 
+mod purge;
+mod store;
+
 use std::time::Duration;
 
 use lectern_db::{
-    self as db, Db, DbError, audit, chunks, documents,
+    self as db, Db, DbError, audit, documents,
     generations::{self, PurgeableGeneration},
     idempotency,
     jobs::ReindexTarget,
     known_addresses::{self, KNOWN_FOR},
-    memory, pages, receipts, singletons,
+    memory, receipts, singletons,
     sync::runs,
-    traces, vectors, webhooks,
+    traces, webhooks,
     workspaces::{invitations, leftovers},
 };
 use lectern_embed::ModelState;
-use lectern_index::SearchIndex;
 use lectern_jobs::JobQueue;
 use lectern_runtime::Runtime;
 use lectern_shared::{
-    blobs::{BlobError, BlobStore},
+    blobs::BlobError,
     clock::Timestamp,
     ids::{DocumentId, WorkspaceId},
     metrics::Metrics,
@@ -31,6 +33,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use self::{
+    purge::{purge_document, purge_generation},
+    store::StoreWatch,
+};
 use crate::{orphans::OrphanSearch, scrubber::IndexScrubber};
 
 const EVERY: Duration = Duration::from_secs(3);
@@ -52,8 +58,6 @@ const LEASE_NAME: &str = "sweeper";
 /// How long the row of a deleted account stays at least: longer than any request that had begun before goes on. Until it is gone, what
 /// such a request adds is looked for.
 const DELETED_FOR: Duration = Duration::from_hours(24);
-/// How long workers have, after a store could be written again, to give back what they hold: they try every two seconds or so.
-const GIVING_BACK: Duration = Duration::from_secs(6);
 /// How long one sweep purges generations, and then documents: a store that hangs must not keep the rest of a sweep from its turn.
 const PURGED_FOR: Duration = Duration::from_mins(1);
 /// What one sweep takes on; the rest waits for the next.
@@ -127,58 +131,6 @@ struct Sweeper {
     /// The deleted account that was looked through last.
     looked_through: WorkspaceId,
     store: StoreWatch,
-}
-
-/// Since when the store can be written, as far as sweeps tell. One that could not be kept workers from renewing their claims and from
-/// giving jobs back, so they get a while to do that when it can be again. What fails later in a sweep says nothing of that: a part of the
-/// service that is away for hours does not keep jobs with workers that are gone.
-#[derive(Default)]
-struct StoreWatch {
-    access: StoreAccess,
-    /// Whether the sweep that is under way has written to it.
-    is_written: bool,
-}
-
-#[derive(Clone, Copy, Default)]
-enum StoreAccess {
-    /// Nothing is known against it.
-    #[default]
-    Open,
-    /// The last sweep could not write to it.
-    Closed,
-    /// It could be written for the first time again then.
-    OpenSince(Instant),
-}
-
-impl StoreWatch {
-    fn begin_sweep(&mut self) {
-        self.is_written = false;
-    }
-
-    /// Notes that the sweep has written to it.
-    fn written(&mut self, now: Instant) {
-        self.is_written = true;
-        self.access = match self.access {
-            StoreAccess::Closed => StoreAccess::OpenSince(now),
-            StoreAccess::Open | StoreAccess::OpenSince(_) => self.access,
-        };
-    }
-
-    /// Notes that the sweep did not come to its end.
-    fn sweep_failed(&mut self) {
-        if !self.is_written {
-            self.access = StoreAccess::Closed;
-        }
-    }
-
-    /// Whether whoever could give a job back has done so by now.
-    fn is_settled(&self, now: Instant) -> bool {
-        match self.access {
-            StoreAccess::Open => true,
-            StoreAccess::Closed => false,
-            StoreAccess::OpenSince(since) => now.duration_since(since) > GIVING_BACK,
-        }
-    }
 }
 
 /// What a sweep has come across.
@@ -429,109 +381,4 @@ pub(crate) async fn expire_job_leases(
     }
     jobs.doorbell().ring(expired.iter().filter(|job| job.state == JobState::Queued).count());
     Ok(())
-}
-
-/// Removes what no search reads any more: a replaced or abandoned generation, or one of a deleted document. An index that
-/// cannot refuse the late entries of a writer that was given up is cleared once more when none can come any longer; only then
-/// is the generation forgotten.
-async fn purge_generation(
-    db: &Db,
-    index: &dyn SearchIndex,
-    jobs: &JobQueue,
-    generation: &PurgeableGeneration,
-) -> Result<(), SweepError> {
-    let PurgeableGeneration { retired, document_id, removals } = *generation;
-    // Written down before the first is removed, so that whoever goes on after a crash does not count what was left.
-    if generations::wants_entries(db, retired).await? {
-        let entries = index.count(retired.workspace_id(), retired.id()).await?;
-        let mut tx = db.begin_essential().await?;
-        generations::note_entries(&mut tx, retired, entries).await?;
-        tx.commit().await?;
-    }
-    index.remove(retired).await?;
-    if let Some(straggle) = index.late_write_window() {
-        if removals == 0 {
-            let again_at = jobs.now().plus(jobs.settings().lease + straggle);
-            let mut tx = db.begin_essential().await?;
-            generations::remove_again(&mut tx, retired, again_at).await?;
-            tx.commit().await?;
-            return Ok(());
-        }
-        let left = index.count(retired.workspace_id(), retired.id()).await?;
-        if left > 0 {
-            return Err(SweepError::Left(left));
-        }
-    }
-    loop {
-        let mut tx = db.begin_essential().await?;
-        // Of a time when the index was in the database.
-        db::index_segments::delete(&mut tx, retired).await?;
-        let more = chunks::purge_some(&mut tx, retired).await? | pages::purge_some(&mut tx, retired).await?;
-        let gone = !more && generations::delete(&mut tx, retired).await?;
-        tx.commit().await?;
-        if gone {
-            tracing::debug!(generation = %retired.id(), document = %document_id, "generation purged");
-        }
-        if !more {
-            return Ok(());
-        }
-    }
-}
-
-/// Forgets a deleted document of which nothing is left.
-async fn purge_document(
-    db: &Db,
-    blobs: &BlobStore,
-    document: DocumentId,
-    now: Timestamp,
-) -> Result<(), SweepError> {
-    blobs.remove_document(document).await?;
-    vectors::remove(db, document, None).await?;
-    let mut tx = db.begin_essential().await?;
-    documents::drop_tombstone(&mut tx, document, now).await?;
-    tx.commit().await?;
-    tracing::info!(%document, "document purged");
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Has a sweep begin at a moment; whether it may take jobs from workers, if it can write to the store at all.
-    fn sweep(store: &mut StoreWatch, now: Instant, can_write: bool, fails: bool) -> bool {
-        store.begin_sweep();
-        if can_write {
-            store.written(now);
-        }
-        let settled = can_write && store.is_settled(now);
-        if fails {
-            store.sweep_failed();
-        }
-        settled
-    }
-
-    #[test]
-    fn workers_get_a_while_to_give_jobs_back_once_the_store_can_be_written_again() {
-        let (mut store, began) = (StoreWatch::default(), Instant::now());
-        let at = |seconds| began + Duration::from_secs(seconds);
-        assert!(sweep(&mut store, at(0), true, false), "it never failed");
-        assert!(!sweep(&mut store, at(3), false, true));
-        assert!(!sweep(&mut store, at(60), true, false), "it can be written just now");
-        assert!(!sweep(&mut store, at(63), true, false));
-        assert!(sweep(&mut store, at(67), true, false));
-        assert!(!sweep(&mut store, at(70), false, true));
-        assert!(!sweep(&mut store, at(73), true, false), "each time anew");
-    }
-
-    #[test]
-    fn sweeps_that_fail_again_and_again_later_on_take_jobs_from_workers_that_are_gone() {
-        let (mut store, began) = (StoreWatch::default(), Instant::now());
-        let at = |seconds| began + Duration::from_secs(seconds);
-        // The store was away; then another part hangs until the sweep is given up, each time.
-        assert!(!sweep(&mut store, at(0), false, true));
-        assert!(!sweep(&mut store, at(3), true, true));
-        assert!(sweep(&mut store, at(306), true, true), "it can be written since 303 s");
-        assert!(sweep(&mut store, at(609), true, true));
-    }
 }
