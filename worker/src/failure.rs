@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use lectern_db::DbError;
+use lectern_db::{DbError, DbErrorKind};
 use lectern_index::{IndexError, segment::BuildError};
 use lectern_jobs::RetryPause;
 use lectern_parse::protocol::ParseError;
@@ -129,9 +129,11 @@ impl From<IndexError> for IngestFailure {
 /// The store's own trouble is nothing that the document's owner can mend.
 impl From<DbError> for IngestFailure {
     fn from(error: DbError) -> Self {
-        // One that is too slow all the time uses up the patience with outages, and then attempts.
-        let is_passing = error.is_outage() || error.is_statement_timeout();
-        if is_passing { Self::Outage(error.to_string()) } else { Self::Internal(error.to_string()) }
+        match error.kind() {
+            // One that is too slow all the time uses up the patience with outages, and then attempts.
+            DbErrorKind::Outage | DbErrorKind::Slow => Self::Outage(error.to_string()),
+            DbErrorKind::Fault => Self::Internal(error.to_string()),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use lectern_agents::evaluation::GoldError;
-use lectern_db::DbError;
+use lectern_db::{DbError, DbErrorKind};
 use lectern_shared::compute::ComputeStopped;
 
 use crate::error::{ApiError, ApiErrorKind};
@@ -34,12 +34,10 @@ impl RunFailure {
 
 impl From<DbError> for RunFailure {
     fn from(error: DbError) -> Self {
-        if error.is_outage() {
-            Self::Outage(error.to_string())
-        } else if error.is_statement_timeout() {
-            Self::Slow(error.to_string())
-        } else {
-            Self::internal(error)
+        match error.kind() {
+            DbErrorKind::Outage => Self::Outage(error.to_string()),
+            DbErrorKind::Slow => Self::Slow(error.to_string()),
+            DbErrorKind::Fault => Self::internal(error),
         }
     }
 }
