@@ -179,6 +179,8 @@ async fn the_audit_log_names_what_is_there_still_and_shows_its_id(mode: Mode) {
     let webhook = owner.create("/webhooks", &webhook).await;
     let collection = owner.create("/collections", &json!({"name": "Shelf"})).await;
     data(owner.delete(&format!("/collections/{}", id(&collection))).await);
+    let invite = json!({"email": "grace@example.com", "role": "editor"});
+    let invitation = owner.create(&format!("/workspaces/{}/invitations", id(owner.user())), &invite).await;
     let client = service.client();
     let mut visits = Visits::new(&service, &client);
     visits.sign_in("ada@example.com").await;
@@ -187,6 +189,7 @@ async fn the_audit_log_names_what_is_there_still_and_shows_its_id(mode: Mode) {
         ("user", "ada@example.com", id(owner.user())),
         ("api token", "for the build", id(&token)),
         ("webhook", "http://127.0.0.1:9/told", id(&webhook)),
+        ("invitation", "grace@example.com", id(&invitation)),
     ] {
         let cell = format!("{kind} <span dir=\"auto\">{name}</span><div class=\"note\">{id}</div></td>");
         assert!(page.contains(&cell), "{cell}: {page}");

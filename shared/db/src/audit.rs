@@ -103,6 +103,8 @@ pub async fn names(db: &Db, workspace: WorkspaceId, kind: &str, ids: &[Uuid]) ->
         "collection" => "SELECT id, name FROM collections WHERE workspace_id = ",
         "document" => "SELECT id, name FROM documents WHERE deleted_at IS NULL AND workspace_id = ",
         "evaluation" => "SELECT id, name FROM evaluations WHERE workspace_id = ",
+        // One that is for whoever has its link is for nobody who could be named.
+        "invitation" => "SELECT id, email FROM invitations WHERE email IS NOT NULL AND workspace_id = ",
         "prompt" => "SELECT id, name FROM prompts WHERE workspace_id = ",
         "source" => "SELECT id, name FROM sources WHERE workspace_id = ",
         "tag" => "SELECT id, name FROM tags WHERE workspace_id = ",

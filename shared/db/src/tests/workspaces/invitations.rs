@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{put, shared};
 use crate::{
-    Db,
+    Db, audit,
     testing::{at, both, commit, user},
     workspaces::invitations,
 };
@@ -87,5 +87,20 @@ async fn invitations_are_listed_until_they_are_withdrawn_or_have_ended() {
         for (now, gone) in [(9, 0), (10, 1), (10, 1), (10, 0)] {
             assert_eq!(commit!(t.db, |tx| invitations::expire(tx, at(now), 1)), gone, "{}", t.name);
         }
+    }
+}
+
+#[tokio::test]
+async fn an_invitation_is_called_by_whom_it_is_for_as_long_as_it_is_there() {
+    for t in &both().await {
+        let (workspace, other) = (shared(&t.db, &[]).await, shared(&t.db, &[]).await);
+        let named = invite(&t.db, workspace, Some("ada@example.com"), b"named").await.id;
+        let open = invite(&t.db, workspace, None, b"open").await.id;
+        let ids = [named, open].map(|id| *id.as_uuid());
+        let names = async |workspace| audit::names(&t.db, workspace, "invitation", &ids).await.unwrap();
+        assert_eq!(names(workspace).await, [(ids[0], "ada@example.com".to_owned())], "{}", t.name);
+        assert_eq!(names(other).await, [], "{}: it is another's", t.name);
+        assert!(commit!(t.db, |tx| invitations::delete(tx, workspace, named)), "{}", t.name);
+        assert_eq!(names(workspace).await, [], "{}: it was withdrawn", t.name);
     }
 }
