@@ -1,15 +1,19 @@
 //! `lectern eval`: runs an evaluation of a service, over its HTTP interface, and fails below a threshold. For checks that run by themselves.
 
-use std::{fmt::Write as _, io::Write as _, str::FromStr, time::Duration};
+mod threshold;
+
+use std::{fmt::Write as _, io::Write as _, time::Duration};
 
 use clap::Args;
 use lectern_api::{ANSWER_METRICS, RETRIEVAL_METRICS};
 use lectern_runtime::process::{FatalError, local_address};
-use lectern_shared::{config::Settings, egress, model::search::SearchMode};
+use lectern_shared::{config::Settings, egress};
 use reqwest::{Client, Method, StatusCode};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use url::Url;
+
+use self::threshold::{RunPreview, Threshold, below, check, left_out};
 
 /// The longest that a connection, and a silence of the service, may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -20,6 +24,10 @@ const ASKED_EVERY: Duration = Duration::from_millis(500);
 const MOST_UNANSWERED: u32 = 60;
 /// Cases that are named which a run has lost against another one.
 const NAMED: usize = 20;
+/// Cases that are looked at at a time.
+const CASES: usize = 200;
+/// What a service says that has nothing to search by meaning with, and will not have by itself.
+const NO_MODEL: &str = "no_embedding_model";
 
 /// What to run, and what is enough.
 #[derive(Args)]
@@ -57,81 +65,6 @@ pub(crate) struct EvalArgs {
     json: bool,
 }
 
-/// What a metric has to be at least.
-#[derive(Clone, Debug, PartialEq)]
-struct Threshold {
-    /// The way of searching; the first of the run when none.
-    mode: Option<String>,
-    metric: String,
-    least: f64,
-}
-
-impl FromStr for Threshold {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "must be a metric and a number, such as hit@5=0.8".to_owned();
-        let (name, least) = text.split_once('=').ok_or_else(wrong)?;
-        let least: f64 = least.trim().parse().map_err(|_| wrong())?;
-        let (mode, metric) = match name.trim().split_once('.') {
-            Some((mode, metric)) => (Some(mode.to_owned()), metric.to_owned()),
-            None => (None, name.trim().to_owned()),
-        };
-        if metric.is_empty() || !least.is_finite() {
-            return Err(wrong());
-        }
-        Ok(Self { mode, metric, least })
-    }
-}
-
-impl Threshold {
-    /// What the metric is in a run; none when the run does not measure it.
-    fn value(&self, run: &Value) -> Option<f64> {
-        let metrics = &run["metrics"];
-        let estimate = match (&self.mode, metrics["answers"].get(&self.metric)) {
-            (None, Some(estimate)) => estimate,
-            (mode, _) => {
-                let mode = mode.as_deref().or(run["modes"][0].as_str())?;
-                metrics["retrieval"].get(mode)?.get(&self.metric)?
-            }
-        };
-        estimate["value"].as_f64()
-    }
-
-    /// Why a run would not measure it; none when it will.
-    fn obstacle(&self, args: &EvalArgs, evaluation: &Value) -> Option<String> {
-        let metric = self.metric.as_str();
-        if self.mode.is_none() && ANSWER_METRICS.contains(&metric) {
-            return if args.no_answers {
-                Some("is measured of answers, which --no-answers leaves out".to_owned())
-            } else if evaluation["agentId"].is_null() {
-                Some("is measured of answers, and the evaluation has no agent".to_owned())
-            } else if metric == "right" && evaluation["judgeAgentId"].is_null() {
-                Some("is what a judge says, and the evaluation has no judge".to_owned())
-            } else {
-                None
-            };
-        }
-        if !RETRIEVAL_METRICS.contains(&metric) {
-            let known = [RETRIEVAL_METRICS.as_slice(), ANSWER_METRICS.as_slice()].concat().join(", ");
-            return Some(format!("is no metric; these are: {known}"));
-        }
-        let mode = self.mode.as_ref()?;
-        match &args.mode {
-            _ if mode.parse::<SearchMode>().is_err() => {
-                Some(format!("names no way of searching; these are: {}", SearchMode::choices()))
-            }
-            Some(only) if only != mode => Some(format!("is not measured by --mode {only}")),
-            Some(_) | None => None,
-        }
-    }
-
-    fn name(&self) -> String {
-        let mode = self.mode.as_ref().map(|mode| format!("{mode}.")).unwrap_or_default();
-        format!("{mode}{}", self.metric)
-    }
-}
-
 /// Runs an evaluation, and waits for its end.
 ///
 /// # Errors
@@ -164,12 +97,16 @@ pub(crate) async fn run(settings: &Settings, args: &EvalArgs) -> Result<(), Fata
     let evaluation = format!("evaluations/{}", args.set);
     let runs = format!("{evaluation}/runs");
     // Before anything is begun that may cost something.
-    check(args, &server.ask(Method::GET, &evaluation, None).await?)?;
+    check(args, &preview(&server, args, &evaluation).await?)?;
     if let Some(other) = &args.against {
         server.ask(Method::GET, &format!("{runs}/{other}"), None).await?;
     }
     let started = server.ask(Method::POST, &runs, Some(&body)).await?;
     let id = started["id"].as_str().ok_or("the service answers with something else than a run")?.to_owned();
+    if let Some(why) = left_out(&args.least, &started) {
+        server.ask(Method::POST, &format!("{runs}/{id}/cancel"), None).await?;
+        return Err(format!("{why}; the run was cancelled").into());
+    }
     let run = wait(&server, &format!("{runs}/{id}")).await?;
     let against = match &args.against {
         Some(other) => Some(server.ask(Method::GET, &format!("{runs}/{id}/compare/{other}"), None).await?),
@@ -190,35 +127,44 @@ pub(crate) async fn run(settings: &Settings, args: &EvalArgs) -> Result<(), Fata
     }
 }
 
-/// Fails when something has to be enough that a run would not measure.
-fn check(args: &EvalArgs, evaluation: &Value) -> Result<(), FatalError> {
-    let obstacle = |threshold: &Threshold| {
-        let why = threshold.obstacle(args, evaluation)?;
-        Some(format!("{} {why}", threshold.name()))
-    };
-    let obstacles: Vec<String> = args.least.iter().filter_map(obstacle).collect();
-    if obstacles.is_empty() { Ok(()) } else { Err(obstacles.join("; ").into()) }
+/// What is known of a run before it begins. The service is asked no more than what thresholds depend on.
+async fn preview(
+    server: &ServiceClient,
+    args: &EvalArgs,
+    evaluation: &str,
+) -> Result<RunPreview, ServiceRefusal> {
+    let told = server.ask(Method::GET, evaluation, None).await?;
+    let is_answered =
+        !args.least.iter().any(Threshold::needs_answered) || is_answered(server, evaluation).await?;
+    let has_model =
+        !args.least.iter().any(|threshold| threshold.needs_model(args)) || has_model(server).await;
+    Ok(RunPreview { evaluation: told, is_answered, has_model })
 }
 
-/// Fails when something is below what is enough, or more cases failed than may.
-fn below(least: &[Threshold], most_failed: u64, run: &Value) -> Result<(), FatalError> {
-    let failed = run["metrics"]["failed"].as_u64().unwrap_or_default();
-    let too_many = (failed > most_failed)
-        .then(|| format!("{} failed, and at most {most_failed} may (--allow-failed)", cases(failed)));
-    let below: Vec<String> = least
-        .iter()
-        .filter_map(|threshold| match threshold.value(run) {
-            None => Some(format!("{} was not measured", threshold.name())),
-            Some(value) if value < threshold.least => Some(format!(
-                "{} is {value:.4}, and has to be at least {}",
-                threshold.name(),
-                threshold.least
-            )),
-            Some(_) => None,
-        })
-        .chain(too_many)
-        .collect();
-    if below.is_empty() { Ok(()) } else { Err(below.join("; ").into()) }
+/// Whether something answers one of the questions of an evaluation. One without cases does not run, which is told when it is to.
+async fn is_answered(server: &ServiceClient, evaluation: &str) -> Result<bool, ServiceRefusal> {
+    let first = format!("{evaluation}/cases?limit={CASES}");
+    let (mut path, mut is_empty) = (first.clone(), true);
+    loop {
+        let page = server.answer(Method::GET, &path, None).await?;
+        for case in page["data"].as_array().into_iter().flatten() {
+            if case["expect"].is_array() {
+                return Ok(true);
+            }
+            is_empty = false;
+        }
+        match page["nextCursor"].as_str() {
+            Some(next) => path = format!("{first}&cursor={next}"),
+            None => return Ok(is_empty),
+        }
+    }
+}
+
+/// Whether a service has an embedding model, be it there already or not. It is asked to search in nothing, which costs nothing.
+async fn has_model(server: &ServiceClient) -> bool {
+    let nothing = json!({"query": "?", "documentIds": [], "mode": "dense"});
+    let found = server.ask(Method::POST, "search", Some(&nothing)).await;
+    !found.is_err_and(|refusal| refusal.code == NO_MODEL)
 }
 
 async fn wait(server: &ServiceClient, path: &str) -> Result<Value, FatalError> {
@@ -250,33 +196,49 @@ struct ServiceClient {
 #[error("{what}")]
 struct ServiceRefusal {
     what: String,
+    /// What the service calls it; nothing when it does not answer.
+    code: String,
     /// Whether it would say the same again.
     is_final: bool,
 }
 
 impl ServiceClient {
+    /// What the service answers with.
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ServiceRefusal> {
+        let answer = self.answer(method, path, body).await?;
+        Ok(answer["data"].clone())
+    }
+
+    /// All of an answer: of a list, where it goes on, too.
+    async fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ServiceRefusal> {
         let url = format!("{}/api/v1/{path}", self.base.as_str().trim_end_matches('/'));
-        let failed = |what: String, is_final: bool| ServiceRefusal { what, is_final };
         let mut request = self.client.request(method, &url).bearer_auth(&self.token);
         if let Some(body) = body {
             request = request.json(body);
         }
-        let answer =
-            request.send().await.map_err(|error| failed(format!("{url} does not answer: {error}"), false))?;
+        let answer = request.send().await.map_err(|error| ServiceRefusal {
+            what: format!("{url} does not answer: {error}"),
+            code: String::new(),
+            is_final: false,
+        })?;
         let status = answer.status();
         let body: Value = answer.json().await.unwrap_or_default();
         if status.is_success() {
-            return Ok(body["data"].clone());
+            return Ok(body);
         }
-        let is_final = !(status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS);
-        let said = body["error"]["message"].as_str().unwrap_or_default();
-        let fields = body["error"]["fields"].as_array().into_iter().flatten();
         let text = |field: &Value, key: &str| field[key].as_str().unwrap_or_default().to_owned();
+        let (said, code) = (text(&body["error"], "message"), text(&body["error"], "code"));
+        let fields = body["error"]["fields"].as_array().into_iter().flatten();
         let fields: Vec<String> =
             fields.map(|field| format!(" {}: {}.", text(field, "path"), text(field, "message"))).collect();
         let fields = fields.concat();
-        Err(failed(format!("{url} answers {status}: {said}{fields}"), is_final))
+        let is_final = !(status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS);
+        Err(ServiceRefusal { what: format!("{url} answers {status}: {said}{fields}"), code, is_final })
     }
 }
 
@@ -356,72 +318,6 @@ fn in_words(run: &Value, against: Option<&Value>) -> Result<String, FatalError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_threshold_names_a_metric_and_perhaps_a_way_of_searching() {
-        let read = |text: &str| text.parse::<Threshold>();
-        let plain = Threshold { mode: None, metric: "hit@5".to_owned(), least: 0.8 };
-        assert_eq!(read("hit@5=0.8"), Ok(plain.clone()));
-        assert_eq!(read("dense.hit@5 = 0.8"), Ok(Threshold { mode: Some("dense".to_owned()), ..plain }));
-        for wrong in ["hit@5", "=1", "hit@5=much", "hit@5=NaN"] {
-            assert!(read(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_is_below_is_named() {
-        let run = json!({
-            "modes": ["hybrid", "dense"],
-            "metrics": {
-                "retrieval": {"hybrid": {"hit@5": {"value": 0.75}}, "dense": {"hit@5": {"value": 0.9}}},
-                "answers": {"verified": {"value": 1.0}},
-            },
-        });
-        let least = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
-        assert!(below(&least(&["hit@5=0.75", "dense.hit@5=0.9", "verified=1"]), 0, &run).is_ok());
-        let failure = below(&least(&["hit@5=0.8", "dense.hit@5=0.8", "right=0.5"]), 0, &run).unwrap_err();
-        let said = "hit@5 is 0.7500, and has to be at least 0.8; right was not measured";
-        assert_eq!(failure.to_string(), said);
-    }
-
-    #[test]
-    fn cases_that_failed_are_too_many_unless_so_many_may() {
-        let run = json!({"modes": [], "metrics": {"retrieval": {}, "failed": 1}});
-        let failure = below(&[], 0, &run).unwrap_err().to_string();
-        assert_eq!(failure, "1 case failed, and at most 0 may (--allow-failed)");
-        assert!(below(&[], 1, &run).is_ok());
-    }
-
-    #[test]
-    fn what_a_run_would_not_measure_is_told_before_it_begins() {
-        #[derive(clap::Parser)]
-        struct Command {
-            #[command(flatten)]
-            eval: EvalArgs,
-        }
-        let told = |more: &[&str], evaluation: &Value| {
-            let line = [&["eval", "--set", "x"], more].concat();
-            let args = <Command as clap::Parser>::parse_from(line).eval;
-            check(&args, evaluation).err().map(|error| error.to_string()).unwrap_or_default()
-        };
-        let plain = json!({"agentId": null, "judgeAgentId": null});
-        let asking = json!({"agentId": "a", "judgeAgentId": null});
-        let judged = json!({"agentId": "a", "judgeAgentId": "b"});
-        assert_eq!(told(&["--min", "right=1", "--min", "dense.mrr=0.5", "--min", "cited=1"], &judged), "");
-        let wrong: [(&[&str], &Value, &str); 7] = [
-            (&["--min", "hit@7=1"], &judged, "hit@7 is no metric; these are: hit@1, hit@5, "),
-            (&["--min", "dense.verified=1"], &judged, "dense.verified is no metric"),
-            (&["--min", "guess.mrr=1"], &judged, "guess.mrr names no way of searching"),
-            (&["--min", "dense.mrr=1", "--mode", "lexical"], &judged, "not measured by --mode lexical"),
-            (&["--min", "verified=1", "--no-answers"], &judged, "--no-answers"),
-            (&["--min", "verified=1"], &plain, "has no agent"),
-            (&["--min", "right=1"], &asking, "has no judge"),
-        ];
-        for (more, evaluation, said) in wrong {
-            let told = told(more, evaluation);
-            assert!(told.contains(said), "{more:?}: {told}");
-        }
-    }
 
     #[test]
     fn what_was_measured_is_told_in_the_order_in_which_one_reads_it() {

@@ -27,6 +27,7 @@ in_both_modes!(
     what_cannot_be_run_is_refused,
     an_agent_whose_prompt_takes_values_is_not_asked_by_a_run,
     a_shell_command_fails_below_a_threshold,
+    a_shell_command_does_not_wait_for_a_run_that_would_not_measure_what_has_to_be_enough,
     a_model_that_came_after_the_start_is_measured_too
 );
 
@@ -400,6 +401,7 @@ async fn a_shell_command_fails_below_a_threshold(mode: Mode) {
     for (more, why) in [
         (["--min", "hit@7=1"], "is no metric"),
         (["--min", "verified=1"], "has no agent"),
+        (["--min", "dense.hit@5=1"], "has no embedding model"),
         (["--against", "019a8f40-9b1c-7d55-8e02-000000000000"], "no such run"),
     ] {
         let refused = eval(&more);
@@ -416,6 +418,38 @@ async fn a_shell_command_fails_below_a_threshold(mode: Mode) {
     assert!(failed.log.contains("2 cases failed, and at most 0 may"), "{failed:#?}");
     assert!(failed.out.contains("answers  cited      0.0000"), "{failed:#?}");
     eval(&["--mode", "lexical", "--allow-failed", "2"]).well();
+}
+
+async fn a_shell_command_does_not_wait_for_a_run_that_would_not_measure_what_has_to_be_enough(mode: Mode) {
+    // A model is wanted, and not there yet.
+    let empty = tempfile::tempdir().expect("a folder");
+    let setup = Service::in_mode(mode).env("LECTERN_EMBEDDER", "local");
+    let setup = setup.env("LECTERN_EMBEDDING_MODEL_DIR", empty.path().to_str().expect("text"));
+    let service = setup.start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    model.always(Reply::hang());
+    let agent = json!({"name": "clerk", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = client.create_agent(&agent).await;
+    let document = document(&client, "Note", WARRANTY).await;
+    client.link(id(&agent), &document).await;
+    let set = evaluation(&client, json!({"agentId": id(&agent)})).await;
+    case(&client, &set, "Who founded the company?", json!("decline")).await;
+    let token = client.create("/api-tokens", &json!({"description": "for checks"})).await;
+    let setup = service.sibling().env("LECTERN_TOKEN", token["token"].as_str().expect("a token"));
+    let base = service.base_url();
+    let refused = |least: &str, why: &str| {
+        let ran = command::lectern(&setup, &["eval", "--set", &set, "--server", &base, "--min", least]);
+        assert!(ran.status.code() == Some(1) && ran.log.contains(why), "{ran:#?}");
+    };
+    let runs = format!("/evaluations/{set}/runs");
+    refused("hit@5=0.5", "all cases are to be declined");
+    refused("cited=0.5", "all cases are to be declined");
+    assert_eq!(client.read(&runs).await, json!([]));
+    case(&client, &set, "How long does the warranty last?", json!([{"documentId": document}])).await;
+    refused("dense.hit@5=0.5", "is not there yet; the run was cancelled");
+    let begun = client.read(&runs).await;
+    assert_eq!((&begun[0]["state"], &begun[1]), (&json!("cancelled"), &json!(null)), "{begun:#}");
 }
 
 async fn a_model_that_came_after_the_start_is_measured_too(mode: Mode) {
