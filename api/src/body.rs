@@ -2,7 +2,7 @@
 //! strangers send has a small part for itself.
 
 mod form;
-mod json;
+pub(crate) mod json;
 pub(crate) mod media;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -20,6 +20,7 @@ use tokio::{
     time::{error::Elapsed, timeout},
 };
 
+use self::json::ValueBounds;
 use crate::{
     client_address::network,
     error::{ApiError, ApiErrorKind},
@@ -187,20 +188,8 @@ fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
         if bytes.trim_ascii().is_empty() {
             return ApiError::malformed("The body is empty.");
         }
-        let (line, column) = (error.line(), error.column());
-        // What the library refuses by its own limits has no category of its own.
-        let cause = error.to_string();
-        // Nothing else is wrong with data that may be anything.
-        let wrong = if error.is_data() {
-            format!("An object in the body has more than {} members", json::MAX_MEMBERS)
-        } else if cause.starts_with("recursion limit exceeded") {
-            format!("The body is nested more than {} deep", json::MAX_DEPTH)
-        } else if cause.starts_with("number out of range") {
-            "A number in the body is too large for a 64-bit floating point number".to_owned()
-        } else {
-            "The body is not valid JSON".to_owned()
-        };
-        ApiError::malformed(format!("{wrong} (line {line}, column {column})."))
+        let (problem, line, column) = (ValueBounds::BODY.problem(&error), error.line(), error.column());
+        ApiError::malformed(format!("The body {problem} (line {line}, column {column})."))
     })
 }
 
@@ -337,7 +326,7 @@ mod tests {
         assert_eq!(refused(&deep(json::MAX_DEPTH)), None);
         for (text, words) in [
             (deep(json::MAX_DEPTH + 1), "is nested more than 127 deep"),
-            ("{\"a\": 1e999}".to_owned(), "number in the body is too large"),
+            ("{\"a\": 1e999}".to_owned(), "has a number that is too large"),
             (" \n".to_owned(), "is empty"),
             (String::new(), "is empty"),
             ("{\"a\": 1".to_owned(), "is not valid JSON"),

@@ -99,6 +99,16 @@ async fn cases_come_and_go_in_files(mode: Mode) {
     let (status, body) = import(&client, &again, "cases.csv", table.as_bytes()).await;
     assert_eq!((status.as_u16(), &body["error"]["fields"][0]["path"]), (422, &json!("line 3")), "{body:#}");
     assert!(body.to_string().contains("nothing.txt"), "{body:#}");
+    let lines = format!(
+        "{lines}{{\"question\": \"Why?\", \"expect\": [{{\"document\": \"warranty.txt\", \"grade\": \"best\"}}]}}\n"
+    );
+    let (status, body) = import(&client, &again, "cases.jsonl", lines.as_bytes()).await;
+    let wrong = "`expect.0.grade` must be a whole number from 0 to 100 (here: \"best\")";
+    assert_eq!(
+        (status.as_u16(), &body["error"]["fields"]),
+        (422, &json!([{"path": "line 3", "message": wrong}])),
+        "{body:#}"
+    );
     assert_eq!(cases(&client, &again).await.len(), 2);
     for garbage in [&b""[..], b"\x00\x01\x02", b"PK\x03\x04garbage", b"{\"question\": 1}", &[b'x'; 5000]] {
         let (status, _) = import(&client, &again, "x", garbage).await;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{
     Deserializer,
-    de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Number, Value};
 
@@ -14,18 +14,60 @@ pub(super) const MAX_MEMBERS: usize = 10_000;
 /// Lists and objects within each other, at most: the library reads no more.
 pub(super) const MAX_DEPTH: usize = 127;
 
-/// The value of a whole text.
-///
-/// # Errors
-/// Of the category `Data` when an object has more than [`MAX_MEMBERS`]; what comes after is not looked at.
-pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = BoundedValue.deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(value)
+/// How much of a text becomes a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValueBounds {
+    /// Members that an object may have: where one has more, the text is refused.
+    pub(crate) members: usize,
+    /// Elements of a list that are taken over; those behind them are passed over.
+    pub(crate) elements: usize,
+    /// Lists and objects within each other whose content is taken over; deeper ones are as good as empty.
+    pub(crate) depth: usize,
 }
 
-struct BoundedValue;
+impl ValueBounds {
+    /// All of a body.
+    pub(super) const BODY: Self = Self { members: MAX_MEMBERS, elements: usize::MAX, depth: usize::MAX };
+
+    /// The value of a whole text.
+    ///
+    /// # Errors
+    /// Of the category `Data` when an object has more members than it may; what comes after is not looked at.
+    pub(crate) fn parse(self, bytes: &[u8]) -> serde_json::Result<Value> {
+        let mut reader = serde_json::Deserializer::from_slice(bytes);
+        let value = BoundedValue(self).deserialize(&mut reader)?;
+        reader.end()?;
+        Ok(value)
+    }
+
+    /// What is to be said of a text that is not taken, such as "is not valid JSON".
+    pub(crate) fn problem(self, error: &serde_json::Error) -> String {
+        // What the library refuses by its own limits has no category of its own.
+        let cause = error.to_string();
+        // Nothing else is wrong with data that may be anything.
+        if error.is_data() {
+            format!("has an object with more than {} members", self.members)
+        } else if cause.starts_with("recursion limit exceeded") {
+            format!("is nested more than {MAX_DEPTH} deep")
+        } else if cause.starts_with("number out of range") {
+            "has a number that is too large for a 64-bit floating point number".to_owned()
+        } else {
+            "is not valid JSON".to_owned()
+        }
+    }
+
+    /// Those of what is in a list or an object.
+    const fn within(self) -> Self {
+        Self { depth: self.depth.saturating_sub(1), ..self }
+    }
+}
+
+/// The value of a whole text, as [`ValueBounds::parse`] makes it of a body.
+pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
+    ValueBounds::BODY.parse(bytes)
+}
+
+struct BoundedValue(ValueBounds);
 
 impl<'de> DeserializeSeed<'de> for BoundedValue {
     type Value = Value;
@@ -71,20 +113,31 @@ impl<'de> Visitor<'de> for BoundedValue {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let Self(bounds) = self;
+        let most = if bounds.depth == 0 { 0 } else { bounds.elements };
         let mut list = Vec::new();
-        while let Some(element) = elements.next_element_seed(Self)? {
-            list.push(element);
+        while list.len() < most {
+            match elements.next_element_seed(Self(bounds.within()))? {
+                Some(element) => list.push(element),
+                None => return Ok(list.into()),
+            }
         }
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
         Ok(list.into())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let Self(bounds) = self;
         let mut object = Map::new();
+        if bounds.depth == 0 {
+            while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(object.into());
+        }
         while let Some(name) = members.next_key::<String>()? {
-            if object.len() == MAX_MEMBERS {
+            if object.len() == bounds.members {
                 return Err(A::Error::custom("too many members"));
             }
-            object.insert(name, members.next_value_seed(Self)?);
+            object.insert(name, members.next_value_seed(Self(bounds.within()))?);
         }
         Ok(object.into())
     }
@@ -92,6 +145,8 @@ impl<'de> Visitor<'de> for BoundedValue {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn object(members: usize) -> String {
@@ -131,5 +186,18 @@ mod tests {
         for text in [object(MAX_MEMBERS + 1), format!("[{}]", object(MAX_MEMBERS + 1))] {
             assert!(parse(text.as_bytes()).unwrap_err().is_data());
         }
+    }
+
+    #[test]
+    fn what_is_longer_or_deeper_than_wanted_is_passed_over_and_has_to_be_json_still() {
+        let few = ValueBounds { members: 2, elements: 2, depth: 2 };
+        let read = few.parse(br#"{"a": [1, 2, 3, [4]], "b": {"c": {"d": 1, "e": 2, "f": 3}, "g": [{}]}}"#);
+        assert_eq!(read.unwrap(), json!({"a": [1, 2], "b": {"c": {}, "g": []}}));
+        for text in ["[1, 2, 3,]", "[1, 2, no]", "[[[1,]]]", "[[{1: 2}]]"] {
+            let error = few.parse(text.as_bytes()).unwrap_err();
+            assert_eq!(few.problem(&error), "is not valid JSON", "{text}");
+        }
+        let error = few.parse(br#"{"a": 1, "b": 2, "c": 3}"#).unwrap_err();
+        assert_eq!(few.problem(&error), "has an object with more than 2 members");
     }
 }

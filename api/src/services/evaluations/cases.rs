@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use super::{
     EvaluationService, MOST_CASES,
-    readers::{self, ExpectSchema, GivenExpectation},
+    readers::{self, ExpectSchema, GivenExpectation, NO_OUTCOME},
     unknown,
 };
 use crate::{
@@ -80,7 +80,7 @@ impl FromFields for NewCases {
 
 fn read_case(fields: &mut JsonFields<'_>) -> NewCase {
     if fields.get("expect").is_none() {
-        fields.refuse("expect", "is required: \"decline\", or a list of {documentId, quote}");
+        fields.refuse("expect", NO_OUTCOME);
     }
     NewCase::from_fields(fields)
 }

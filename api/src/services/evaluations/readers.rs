@@ -69,39 +69,60 @@ impl PartialSchema for ExpectSchema {
 
 impl ToSchema for ExpectSchema {}
 
-/// Reads what is to come of a question.
-pub(super) fn expect(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<GivenExpectation> {
-    match fields.get(rule.name)? {
-        Value::String(word) if word == "decline" => {
-            Some(GivenExpectation(Ok(ExpectedOutcome::Decline(DeclineWord::Decline))))
-        }
+/// What is said where nothing says what is to come of a question.
+pub(super) const NO_OUTCOME: &str = "is required: \"decline\", or a list of {documentId, quote}";
+
+/// What is to come of a question, with the places that answer it as they were given.
+pub(super) enum GivenOutcome<T> {
+    /// It is to be declined.
+    Decline,
+    /// Any of these answers it.
+    Gold(Vec<T>),
+}
+
+/// Reads what is to come of a question, each of the places that answer it by `place`.
+pub(super) fn outcome<T>(
+    fields: &mut JsonFields<'_>,
+    name: &str,
+    place: impl FnMut(&mut JsonFields<'_>) -> T,
+) -> Option<GivenOutcome<T>> {
+    match fields.get(name)? {
+        Value::String(word) if word == "decline" => Some(GivenOutcome::Decline),
         Value::Array(items) if !items.is_empty() => {
-            let gold = fields.objects(rule.name, MOST_GOLD, gold)?;
-            Some(GivenExpectation(gold.into_iter().collect::<Result<_, _>>().map(ExpectedOutcome::Gold)))
+            fields.objects(name, MOST_GOLD, place).map(GivenOutcome::Gold)
         }
         _ => {
-            fields.refuse(rule.name, "must be \"decline\", or a list of {documentId, quote}");
+            fields.refuse(name, "must be \"decline\", or a list of {documentId, quote}");
             None
         }
     }
+}
+
+/// Reads what is to come of a question.
+pub(super) fn expect(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<GivenExpectation> {
+    let given = match outcome(fields, rule.name, gold)? {
+        GivenOutcome::Decline => Ok(ExpectedOutcome::Decline(DeclineWord::Decline)),
+        GivenOutcome::Gold(gold) => gold.into_iter().collect::<Result<_, _>>().map(ExpectedOutcome::Gold),
+    };
+    Some(GivenExpectation(given))
 }
 
 fn gold(fields: &mut JsonFields<'_>) -> GivenId<GoldQuote> {
     fields.only(&["documentId", "quote", "grade"]);
     let id = fields.text("documentId", 100).parse::<DocumentId>();
     let quote = fields.optional_text("quote", QUOTE).filter(|quote| !quote.trim().is_empty());
-    let grade = match fields.get("grade") {
-        None => simply(),
-        Some(grade) => {
-            let read =
-                as_whole(grade).and_then(|grade| u32::try_from(grade).ok()).filter(|grade| *grade <= GRADE);
-            if read.is_none() {
-                fields.refuse("grade", format!("must be a whole number from 0 to {GRADE}"));
-            }
-            read.unwrap_or_default()
-        }
-    };
+    let grade = grade(fields);
     Ok(GoldQuote { document_id: id?, quote, grade })
+}
+
+/// Reads how well a place answers.
+pub(super) fn grade(fields: &mut JsonFields<'_>) -> u32 {
+    let Some(grade) = fields.get("grade") else { return simply() };
+    let read = as_whole(grade).and_then(|grade| u32::try_from(grade).ok()).filter(|grade| *grade <= GRADE);
+    if read.is_none() {
+        fields.refuse("grade", format!("must be a whole number from 0 to {GRADE}"));
+    }
+    read.unwrap_or_default()
 }
 
 /// Reads a way of searching.

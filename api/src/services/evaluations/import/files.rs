@@ -1,17 +1,13 @@
 //! The forms of files with cases: CSV, lines of JSON, and collections in the form of BEIR.
 
 mod beir;
+mod json_lines;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::HashMap, fmt};
+use std::{borrow::Cow, collections::HashMap};
 
 use lectern_shared::model::evaluation::simply;
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, IgnoredAny, SeqAccess, Visitor},
-};
-use serde_json::value::RawValue;
 
 use super::super::{
     MOST_CASES,
@@ -77,16 +73,11 @@ pub(super) enum FileExpectation {
 }
 
 /// A place that answers, of a document by its id or by what the file calls it.
-#[derive(Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileGold {
-    #[serde(default)]
     pub(super) document_id: Option<String>,
-    #[serde(default)]
     pub(super) document: Option<String>,
-    #[serde(default)]
     pub(super) quote: Option<String>,
-    #[serde(default = "simply")]
     pub(super) grade: u32,
 }
 
@@ -180,7 +171,7 @@ pub(super) fn read(format: ImportFormat, bytes: &[u8]) -> Result<Vec<FileCase>, 
 fn read_within(format: ImportFormat, bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
     let cases = match format {
         ImportFormat::Csv => read_table(without_mark(bytes), bounds)?,
-        ImportFormat::JsonLines => read_lines(without_mark(bytes), bounds)?,
+        ImportFormat::JsonLines => json_lines::read_lines(without_mark(bytes), bounds)?,
         ImportFormat::Beir => beir::read_collection(bytes, bounds)?,
     };
     if cases.is_empty() {
@@ -281,114 +272,6 @@ fn read_table(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
         }
     }
     problems.end(order)
-}
-
-/// What a line of JSON expects, of which no more is built than a case may have.
-enum JsonExpectation {
-    Decline,
-    Gold(Vec<FileGold>),
-    TooMany,
-}
-
-impl<'de> Deserialize<'de> for JsonExpectation {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Expected;
-
-        impl<'de> Visitor<'de> for Expected {
-            type Value = JsonExpectation;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("\"decline\" or a list")
-            }
-
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<Self::Value, E> {
-                match word {
-                    "decline" => Ok(JsonExpectation::Decline),
-                    _ => Err(E::custom("another word than \"decline\"")),
-                }
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut places: A) -> Result<Self::Value, A::Error> {
-                let mut gold = Vec::new();
-                while gold.len() < MOST_GOLD {
-                    match places.next_element()? {
-                        Some(place) => gold.push(place),
-                        None => return Ok(JsonExpectation::Gold(gold)),
-                    }
-                }
-                let mut is_more = false;
-                while places.next_element::<IgnoredAny>()?.is_some() {
-                    is_more = true;
-                }
-                Ok(if is_more { JsonExpectation::TooMany } else { JsonExpectation::Gold(gold) })
-            }
-        }
-
-        deserializer.deserialize_any(Expected)
-    }
-}
-
-/// The cases that [`EvaluationService::export`] writes, or those that `POST …/cases` takes.
-fn read_lines(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct JsonCase<'a> {
-        question: String,
-        #[serde(borrow)]
-        expect: &'a RawValue,
-        #[serde(default)]
-        note: Option<String>,
-        #[serde(default, rename = "id")]
-        _id: Option<String>,
-    }
-    let mut problems = FileProblems::default();
-    let (mut read, mut places) = (Vec::new(), 0);
-    for (line, bytes) in lines(bytes) {
-        if problems.is_full() {
-            break;
-        }
-        let Some(text) = bounds.text(bytes) else {
-            problems.note(line, &bounds.too_long());
-            continue;
-        };
-        if text.trim().is_empty() {
-            continue;
-        }
-        if read.len() == bounds.cases {
-            problems.end(())?;
-            return Err(bounds.too_many_cases());
-        }
-        let case: JsonCase<'_> = match serde_json::from_str(&text) {
-            Ok(case) => case,
-            Err(error) => {
-                problems.note(line, &format!("is no case: {error}"));
-                continue;
-            }
-        };
-        let expect = match serde_json::from_str::<JsonExpectation>(case.expect.get()) {
-            Ok(JsonExpectation::Decline) => FileExpectation::Decline,
-            Ok(JsonExpectation::Gold(gold))
-                if !gold.is_empty() && gold.iter().all(|gold| gold.name().is_some()) =>
-            {
-                places += gold.len();
-                FileExpectation::Gold(gold)
-            }
-            Ok(JsonExpectation::TooMany) => {
-                problems.note(line, TOO_MUCH_GOLD);
-                continue;
-            }
-            _ => {
-                problems.note(line, "`expect` must be \"decline\", or a list of {documentId, quote}");
-                continue;
-            }
-        };
-        if places > bounds.places {
-            problems.end(())?;
-            return Err(bounds.too_many_places("places that answer"));
-        }
-        read.push(FileCase { line, question: case.question, expect, note: case.note });
-    }
-    problems.end(read)
 }
 
 /// What is wrong with a case as it stands.

@@ -11,7 +11,9 @@ use serde::{
     de::{self, Visitor},
 };
 
-use super::{Bounds, FileCase, FileExpectation, FileGold, FileProblems, lines, unreadable};
+use super::{
+    Bounds, FileCase, FileExpectation, FileGold, FileProblems, json_lines::broken, lines, unreadable,
+};
 use crate::error::ApiError;
 
 /// Bytes of one file of a collection that are unpacked: a list of questions, or of what answers them.
@@ -109,8 +111,13 @@ pub(super) fn read_collection(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCa
         let JsonQuery { id: QueryId(id), text } = match serde_json::from_str::<JsonQuery>(&text) {
             Ok(query) => query,
             Err(_) if text.trim().is_empty() => continue,
+            Err(error) if error.is_data() => {
+                let wanted = "must be an object with `_id`, a text or a number, and `text`, a text";
+                problems.note(line, &format!("of `{questions}` {wanted}"));
+                continue;
+            }
             Err(error) => {
-                problems.note(line, &format!("of `{questions}` is no question: {error}"));
+                problems.note(line, &format!("of `{questions}` {}", broken(&text, &error)));
                 continue;
             }
         };

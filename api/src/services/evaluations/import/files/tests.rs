@@ -178,12 +178,63 @@ fn no_more_places_are_built_than_a_case_may_have() {
     let more = line(&format!("{most}0,[{{}}]"));
     let of_a_file = Bounds::of_a_file();
     let (path, message) = refused(ImportFormat::JsonLines, more.as_bytes(), of_a_file);
-    assert_eq!((path.as_str(), message.as_str()), ("line 1", TOO_MUCH_GOLD));
-    for expect in ["[0,0]", "[[[]]]", "{\"a\": []}", "1", "null", "\"refuse\"", "[]"] {
+    assert_eq!(path, "line 1");
+    assert_eq!(message, format!("`expect` must have at most {MOST_GOLD} items (here: a list)"));
+    for expect in ["{\"a\": []}", "1", "\"refuse\"", "[]"] {
         let line = format!("{{\"question\": \"a\", \"expect\": {expect}}}");
         let (path, message) = refused(ImportFormat::JsonLines, line.as_bytes(), of_a_file);
         assert_eq!(path, "line 1");
         assert!(message.starts_with("`expect` must be \"decline\""), "{expect}: {message}");
+    }
+}
+
+#[test]
+fn a_wrong_line_of_json_is_told_with_what_would_be_right_and_what_stands_there() {
+    let gold = |place: &str| format!("{{\"question\": \"Who?\", \"expect\": [{place}]}}");
+    let long = format!("{{\"question\": \"Who?\", \"expect\": \"{}\"}}", "x".repeat(100));
+    for (line, said) in [
+        ("{\"question\": \"Who?\",", "ends before its JSON does: all of it has to be in one line"),
+        ("{\"question\": \"Who?\", expect: 1}", "expect: 1}`)"),
+        ("{'question': 1}", "is not valid JSON (column 2, at `'question': 1}`)"),
+        (
+            "[{\"question\": \"Who?\"}]",
+            "must be an object such as {\"question\": …, \"expect\": …} (here: a list)",
+        ),
+        ("\"Who?\"", "(here: \"Who?\")"),
+        ("{\"question\": 7, \"expect\": \"decline\"}", "`question` must be a string (here: 7)"),
+        (
+            "{\"question\": \" \", \"expect\": \"decline\"}",
+            "`question` must not be blanks only (here: \" \")",
+        ),
+        ("{\"expect\": \"decline\"}", "`question` is required"),
+        ("{\"question\": \"Who?\"}", "`expect` is required: \"decline\", or a list of {documentId, quote}"),
+        ("{\"question\": \"Who?\", \"expect\": null}", "{documentId, quote} (here: null)"),
+        (long.as_str(), "xxx…)"),
+        (
+            "{\"question\": \"Who?\", \"expect\": \"decline\", \"answer\": \"Ada\"}",
+            "`answer` cannot be set; these can: question, expect, note, id (here: \"Ada\")",
+        ),
+        (gold("0").as_str(), "`expect.0` must be an object (here: 0)"),
+        (gold("[[]]").as_str(), "`expect.0` must be an object (here: a list)"),
+        (
+            gold("{\"document\": \"a.txt\", \"grade\": \"best\"}").as_str(),
+            "`expect.0.grade` must be a whole number from 0 to 100 (here: \"best\")",
+        ),
+        (
+            gold("{\"document\": {\"name\": \"a.txt\"}}").as_str(),
+            "`expect.0.document` must be a string (here: an object)",
+        ),
+        (
+            gold("{\"quote\": \"Ada\"}").as_str(),
+            "`expect.0.documentId` is required, or the document's name as `document`",
+        ),
+        (gold("{\"document\": \"\\u0000\"}").as_str(), "must not contain the character U+0000"),
+        ("{\"question\": 7, \"expect\": 8}", "(here: 7); `expect` must be"),
+    ] {
+        let (path, message) = refused(ImportFormat::JsonLines, line.as_bytes(), Bounds::of_a_file());
+        assert_eq!(path, "line 1");
+        assert!(message.contains(said), "{line}: {message}");
+        assert!(!message.contains("at line") && !message.contains("invalid type"), "{line}: {message}");
     }
 }
 
@@ -197,7 +248,7 @@ fn a_question_is_called_by_a_text_or_a_number() {
         let bytes = collection(&format!("{{\"_id\": {id}"), judged);
         let (path, message) = refused(ImportFormat::Beir, &bytes, Bounds::of_a_file());
         assert_eq!(path, "line 1");
-        assert!(message.contains("expected a text or a number"), "{message}");
+        assert!(message.contains("`_id`, a text or a number"), "{message}");
     }
 }
 
