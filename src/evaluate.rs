@@ -7,7 +7,7 @@ use std::{fmt::Write as _, io::Write as _, time::Duration};
 use clap::Args;
 use lectern_api::{ANSWER_METRICS, RETRIEVAL_METRICS};
 use lectern_runtime::process::{FatalError, local_address};
-use lectern_shared::{config::Settings, egress};
+use lectern_shared::{address, config::Settings, egress};
 use reqwest::{Client, Method, StatusCode};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -217,12 +217,14 @@ impl ServiceClient {
         body: Option<&Value>,
     ) -> Result<Value, ServiceRefusal> {
         let url = format!("{}/api/v1/{path}", self.base.as_str().trim_end_matches('/'));
+        let shown = Url::parse(&url).as_ref().map_or_else(|_| path.to_owned(), address::shown);
         let mut request = self.client.request(method, &url).bearer_auth(&self.token);
         if let Some(body) = body {
             request = request.json(body);
         }
         let answer = request.send().await.map_err(|error| ServiceRefusal {
-            what: format!("{url} does not answer: {error}"),
+            // The library's own words have the address once more.
+            what: format!("{shown} does not answer: {}", error.without_url()),
             code: String::new(),
             is_final: false,
         })?;
@@ -238,7 +240,7 @@ impl ServiceClient {
             fields.map(|field| format!(" {}: {}.", text(field, "path"), text(field, "message"))).collect();
         let fields = fields.concat();
         let is_final = !(status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS);
-        Err(ServiceRefusal { what: format!("{url} answers {status}: {said}{fields}"), code, is_final })
+        Err(ServiceRefusal { what: format!("{shown} answers {status}: {said}{fields}"), code, is_final })
     }
 }
 

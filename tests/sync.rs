@@ -2,6 +2,7 @@
 
 mod deletion;
 mod places;
+mod secrets;
 mod site;
 
 use axum::{
@@ -28,7 +29,6 @@ in_both_modes!(
     a_source_runs_by_itself_and_never_twice_at_once,
     a_source_that_is_changed_while_it_runs_is_read_again,
     a_source_that_is_put_right_loses_nothing_to_what_was_asked_before,
-    secrets_of_sources_are_kept_and_go_nowhere_else,
     a_workspace_that_is_full_gets_no_more_documents,
     a_quota_that_is_lowered_holds_in_the_run_that_is_under_way,
     a_feed_that_no_reader_survives_fails_alone,
@@ -332,39 +332,6 @@ async fn a_workspace_that_is_held_for_long_keeps_no_source_of_another_from_runni
         }
     };
     within_deadline("a run of the other source", second).await;
-}
-
-async fn secrets_of_sources_are_kept_and_go_nowhere_else(mode: Mode) {
-    let (service, client) = signed_up(mode).await;
-    let (web, other) = (Web::start().await, Web::start().await);
-    let answer = |seen: &crate::support::loopback::Seen| match seen.header("authorization") {
-        Some("Bearer open-sesame-open-sesame") => "<title>In</title><p>You are in.</p>".into_response(),
-        _ => StatusCode::UNAUTHORIZED.into_response(),
-    };
-    web.answer_with("/in", answer);
-    web.redirect("/out", &other.url("/in"));
-    other.answer_with("/in", answer);
-    web.serve("/sitemap.xml", "text/plain", [web.url("/in"), web.url("/out")].join("\n"));
-    let authorization = json!({"type": "bearer", "token": "open-sesame-open-sesame"});
-    let source = source(&client, "site", json!({"url": web.url("/"), "authorization": authorization})).await;
-    assert_eq!(source["hasSecret"], true);
-    assert!(!source.to_string().contains("sesame"), "{source:#}");
-    assert_eq!(counts(&run(&client, &source).await), [1, 0, 0, 0, 0]);
-    assert!(other.requests("/in").is_empty(), "nothing leads to another host");
-
-    let path = format!("/sources/{}", id(&source));
-    let (status, body) = client.patch(&path, &json!({"config": {"url": other.url("/")}})).await;
-    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
-    assert_eq!(body["error"]["fields"][0]["path"], "config.authorization");
-    let kept =
-        data(client.patch(&path, &json!({"config": {"url": web.url("/in"), "discover": "crawl"}})).await);
-    assert_eq!((&kept["hasSecret"], &kept["config"]["discover"]), (&json!(true), &json!("crawl")));
-    assert_eq!(counts(&run(&client, &source).await), [0, 0, 1, 0, 0]);
-    let elsewhere = json!({"config": {"url": other.url("/in"), "discover": "crawl", "authorization": null}});
-    assert_eq!(data(client.patch(&path, &elsewhere).await)["hasSecret"], false);
-    let refused = run(&client, &source).await;
-    assert_eq!(refused["state"], "failed", "{refused:#}");
-    service.assert_no_secret_in_logs(&["open-sesame-open-sesame"]);
 }
 
 async fn a_workspace_that_is_full_gets_no_more_documents(mode: Mode) {

@@ -1,5 +1,6 @@
 //! What every program of the service needs, and no HTTP framework: settings, plain data, blobs, secrets, telemetry, and the way out.
 
+pub mod address;
 pub mod blobs;
 pub mod cache_budget;
 pub mod clock;

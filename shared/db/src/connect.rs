@@ -10,6 +10,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
+use url::Url;
 
 use super::{
     Db, DbError, Result, checkpoint,
@@ -85,6 +86,35 @@ pub async fn open_read_only(path: &Path) -> Result<Db> {
     Ok(Db::Sqlite { writer: readers.clone(), readers, room, lane: WriterLane::new(path) })
 }
 
+/// Parameters of a PostgreSQL address that the driver reads; besides them, `options[…]`.
+const PARAMETERS: [&str; 18] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
+
+/// The names of an address's parameters that the driver passes over. Their values are not told: that of a misspelt `password` is one.
+fn unknown_parameters(url: &str) -> Vec<String> {
+    let Ok(url) = Url::parse(url) else { return Vec::new() };
+    let names = url.query_pairs().map(|(name, _)| name.into_owned());
+    names.filter(|name| !PARAMETERS.contains(&name.as_str()) && !name.starts_with("options[")).collect()
+}
+
 async fn open(location: &DatabaseLocation, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
     // What opening takes in room would be carried along by whoever has a store opened.
     match (Box::pin(open_once(location, make, timeouts)).await, location) {
@@ -100,6 +130,9 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
     match location {
         DatabaseLocation::Postgres(url) => {
             silence::allow(timeouts.statement);
+            for parameter in unknown_parameters(url.expose_secret()) {
+                tracing::warn!(parameter, "DATABASE_URL has a parameter that is not known; is it misspelt?");
+            }
             let seconds = |time: Duration| format!("{}s", time.as_secs());
             let options = PgConnectOptions::from_str(url.expose_secret())
                 .map_err(|_| DbError::Unreadable("DATABASE_URL is not a PostgreSQL URL".to_owned()))?
@@ -181,5 +214,17 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
             tokio::spawn(checkpoint::look_after_log(commits, readers.clone(), writer.clone(), turns));
             Ok(Db::Sqlite { readers, writer, room, lane })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_parameters_that_are_not_known_the_names_are_told() {
+        let url =
+            "postgres://ada@db/lectern?sslmode=require&pasword=hunter2&options[geqo]=off&ssl_mode=require";
+        assert_eq!(unknown_parameters(url), ["pasword", "ssl_mode"]);
     }
 }

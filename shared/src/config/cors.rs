@@ -3,6 +3,7 @@
 use url::{Host, Url};
 
 use super::parse::ParseResult;
+use crate::address::quoted;
 
 /// The origins of other sites' pages that may call the API from a browser.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,10 +33,9 @@ pub(super) fn origins(text: &str) -> ParseResult<CorsOrigins> {
 /// One origin as a browser writes it: lower case, internationalised names in their ASCII form, no default port.
 fn origin(text: &str) -> ParseResult<String> {
     let wrong = || {
-        // What stands before an @ may be a password.
-        let shown = if text.contains('@') { "one of them".to_owned() } else { format!("{text:?}") };
         format!(
-            "must be * alone, or origins such as https://app.example.com or http://localhost:3000, without a path; {shown} is none"
+            "must be * alone, or origins such as https://app.example.com or http://localhost:3000, without a path; {} is none",
+            quoted(text)
         )
     };
     let (_, authority) = text.split_once("://").ok_or_else(wrong)?;

@@ -27,7 +27,7 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::{blobs::BlobLocation, model::text_enum, secrets::MIN_SECRET_BYTES};
+use crate::{address, blobs::BlobLocation, model::text_enum, secrets::MIN_SECRET_BYTES};
 pub use cors::CorsOrigins;
 pub use database::DatabaseLocation;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingPrecision, EmbeddingSettings, ModelHubSettings};
@@ -469,9 +469,8 @@ impl SettingsSource {
     ) -> Result<T, ConfigError> {
         let text = self.get(name)?.unwrap_or_else(|| default.to_owned());
         parse(text.trim()).map_err(|problem| {
-            // What stands before an @ may be a password.
-            let shown = if text.contains('@') { String::new() } else { format!(" (it is {text:?})") };
-            ConfigError { setting: name.to_owned(), problem: format!("{problem}{shown}") }
+            let shown = address::shown_text(&text).map(|text| format!(" (it is {text:?})"));
+            ConfigError { setting: name.to_owned(), problem: problem + &shown.unwrap_or_default() }
         })
     }
 }

@@ -8,6 +8,7 @@ use super::{
     ConfigError, SettingsSource,
     parse::{ParseResult, at_least, duration, has_user, number, open_url},
 };
+use crate::address::quoted;
 
 /// Longest time for one predict that can be set.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -77,7 +78,8 @@ fn hosts(text: &str) -> ParseResult<Vec<String>> {
         .map(|name| match Host::parse(name) {
             Ok(host) => Ok(host.to_string().trim_end_matches('.').to_owned()),
             Err(_) => Err(format!(
-                "must be names such as images.example.com, separated by commas; {name:?} is none"
+                "must be names such as images.example.com, separated by commas; {} is none",
+                quoted(name)
             )),
         })
         .collect()

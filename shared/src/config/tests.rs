@@ -122,6 +122,46 @@ fn a_wrong_secret_is_refused_without_being_shown() {
 }
 
 #[test]
+fn a_wrong_address_is_refused_without_what_may_be_a_secret_in_it() {
+    let addresses = [
+        "AWS_ENDPOINT_URL",
+        "AZURE_OPENAI_ENDPOINT",
+        "DATABASE_URL",
+        "LECTERN_BLOBS",
+        "LECTERN_CORS_ORIGINS",
+        "LECTERN_EGRESS_ALLOW",
+        "LECTERN_EMBEDDING_URL",
+        "LECTERN_IMAGE_HOSTS",
+        "LECTERN_MODEL_HUB",
+        "LECTERN_OIDC_ISSUER",
+        "LECTERN_PUBLIC_URL",
+        "LECTERN_RERANK_URL",
+        "LECTERN_TRUSTED_PROXIES",
+        "LECTERN_VIDEO_PROXY",
+        "LECTERN_VIDEO_SITE",
+        "OLLAMA_HOST",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "QDRANT_URL",
+        "REDIS_URL",
+    ];
+    for name in addresses {
+        for address in [
+            "ftp://models.example.com/v1?key=hunter2",
+            "ftp://models.example.com/v1#hunter2",
+            "ftp://me:hunter2@models.example.com",
+            "ftp://me:hunter2@models.example.com/?key=hunter2",
+        ] {
+            let error = load(&[("LECTERN_BLOBS", "s3://documents"), (name, address)]).unwrap_err();
+            assert_eq!(error.setting, name, "{address}");
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+    let error = load(&[("LECTERN_EMBEDDING_URL", "https://models.example.com/v1?key=hunter2")]).unwrap_err();
+    assert!(error.problem.contains("without a query"), "{error}");
+    assert!(error.problem.ends_with("(it is \"https://models.example.com/v1?…\")"), "{error}");
+}
+
+#[test]
 fn the_environment_wins_over_the_file_and_a_misspelt_name_in_the_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("lectern.toml");

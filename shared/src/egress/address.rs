@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
+use crate::address::quoted;
+
 /// From the IANA special-purpose registry, and the one metadata address that a cloud put into public space.
 const NOT_PUBLIC_V4: [Ipv4Net; 17] = [
     v4(0, 0, 0, 0, 8),          // "this network", unspecified
@@ -97,7 +99,7 @@ pub fn parse_allow_list(text: &str) -> Result<Vec<IpNet>, String> {
         let network = entry.parse::<IpNet>().or_else(|_| entry.parse::<IpAddr>().map(IpNet::from));
         match network {
             Ok(network) => networks.push(network.trunc()),
-            Err(_) => wrong.push(format!("`{entry}`")),
+            Err(_) => wrong.push(quoted(entry)),
         }
     }
     if wrong.is_empty() {
@@ -244,7 +246,7 @@ mod tests {
     #[test]
     fn every_wrong_entry_of_the_list_is_named() {
         let message = parse_allow_list("10.0.0.0/33, localhost, 10.0.0.0/8").unwrap_err();
-        assert!(message.contains("`10.0.0.0/33`") && message.contains("`localhost`"), "{message}");
-        assert!(!message.contains("`10.0.0.0/8`"), "{message}");
+        assert!(message.contains("\"10.0.0.0/33\"") && message.contains("\"localhost\""), "{message}");
+        assert!(!message.contains("\"10.0.0.0/8\""), "{message}");
     }
 }

@@ -82,8 +82,13 @@ pub fn init(
         .map_err(|error| ConfigError { setting: "LECTERN_LOG".to_owned(), problem: error.to_string() })?;
     // PostgreSQL tells every connection of its pool that it stops; whoever used one says so already.
     // The library that reads MCP messages tells of the beginning and end of each one.
-    for quiet in ["sqlx::postgres::notice=error".to_owned(), "rmcp=error".to_owned(), format!("{SPANS}=off")]
-    {
+    // The driver repeats what it does not know of the database's address, with its value; we name it (`db::connect`).
+    for quiet in [
+        "sqlx::postgres::notice=error".to_owned(),
+        "sqlx_postgres::options::parse=error".to_owned(),
+        "rmcp=error".to_owned(),
+        format!("{SPANS}=off"),
+    ] {
         if let Ok(quiet) = quiet.parse() {
             filter = filter.add_directive(quiet);
         }

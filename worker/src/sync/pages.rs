@@ -6,6 +6,7 @@ use futures::stream;
 use lectern_parse::protocol::{Listing, ListingKind, MAX_URL, PageLinks};
 use lectern_sandbox::{ListOrder, Sandbox};
 use lectern_shared::{
+    address::shown,
     egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits},
     format::FileFormat,
     retry::retry_after,
@@ -224,7 +225,7 @@ impl<'a> PageClient<'a> {
             200 | 203 => {}
             304 => return Ok(SmallFile::NotModified),
             404 | 410 => return Ok(SmallFile::Missing),
-            _ => return Err(RunFailure::stop(format!("{url} answers with status {status}"))),
+            _ => return Err(RunFailure::stop(format!("{} answers with status {status}", shown(url)))),
         }
         let (etag, last_modified) =
             (response.etag().map(str::to_owned), response.last_modified().map(str::to_owned));
@@ -232,7 +233,7 @@ impl<'a> PageClient<'a> {
         while let Some(piece) = response.chunk().await.map_err(|error| failed(&error))? {
             bytes.extend_from_slice(&piece);
             if bytes.len() as u64 > most {
-                return Err(RunFailure::stop(format!("{url} has more than {most} bytes")));
+                return Err(RunFailure::stop(format!("{} has more than {most} bytes", shown(url))));
             }
         }
         Ok(SmallFile::Read { bytes, etag, last_modified })
@@ -318,7 +319,8 @@ impl<'a> PageClient<'a> {
             }
             status @ (429 | 500..=599) => {
                 return Err(RunFailure::stop(format!(
-                    "{address} answers with status {status}, and until it says what robots may do, nothing is asked of the site"
+                    "{} answers with status {status}, and until it says what robots may do, nothing is asked of the site",
+                    shown(&address)
                 )));
             }
             // There are no rules.

@@ -6,6 +6,7 @@ use lectern_db::sync::items;
 use lectern_parse::protocol::{Listing, ListingKind, MAX_LISTED, PageLinks, SitemapListing};
 use lectern_sandbox::{ListOrder, Sandbox};
 use lectern_shared::{
+    address::shown,
     file_name::extension,
     model::{
         Json,
@@ -194,7 +195,7 @@ impl SiteReader<'_, '_, '_> {
             }
             (PageAnswer::Page(found), known) => self.found(page, depth, *found, known).await,
             (PageAnswer::Moved(PageRedirect { to, is_permanent }), known) => {
-                let words = to.as_ref().map_or("elsewhere", Url::as_str);
+                let words = to.as_ref().map_or_else(|| "elsewhere".to_owned(), shown);
                 let reason = format!("It redirects to {words}.");
                 match known {
                     Some(known) if is_permanent => self.recorder.gone(&known, &reason).await?,
@@ -370,6 +371,7 @@ impl SiteReader<'_, '_, '_> {
                 continue;
             };
             let Some(bytes) = sitemap::unpacked(bytes).await else {
+                let address = shown(&address);
                 return Err(RunFailure::stop(format!("The sitemap {address} is too large, or damaged")));
             };
             let order = ListOrder {

@@ -1,0 +1,73 @@
+//! Addresses as messages and logs show them. People write passwords before the host and keys into the query, so that neither is shown.
+
+use url::Url;
+
+/// What stands for something that is not shown.
+const HIDDEN: &str = "…";
+
+/// An address without its user name and password, the values of its query, and its fragment.
+pub fn shown(url: &Url) -> String {
+    let mut bare = url.clone();
+    // Addresses without a host have no place for them.
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    bare.set_query(None);
+    bare.set_fragment(None);
+    let Some(query) = url.query() else { return bare.into() };
+    let name = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) => format!("{name}={HIDDEN}"),
+        None => HIDDEN.to_owned(),
+    };
+    let names: Vec<String> = query.split('&').map(name).collect();
+    format!("{bare}?{}", names.join("&"))
+}
+
+/// A text that was to be an address, or to have some, without what [`shown`] leaves out; none when what stands before an `@` may be a
+/// password.
+pub fn shown_text(text: &str) -> Option<String> {
+    if text.contains('@') {
+        return None;
+    }
+    Some(match text.find(['?', '#']) {
+        Some(end) => format!("{}{HIDDEN}", &text[..=end]),
+        None => text.to_owned(),
+    })
+}
+
+/// One of several texts, as the message that refuses it names it.
+pub fn quoted(text: &str) -> String {
+    shown_text(text).map_or_else(|| "one of them".to_owned(), |text| format!("{text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_what_may_be_a_secret() {
+        for (address, expected) in [
+            ("https://a.example/b/c", "https://a.example/b/c"),
+            ("https://me:hunter2@a.example:8443/b", "https://a.example:8443/b"),
+            ("https://hunter2@a.example", "https://a.example/"),
+            ("https://a.example/b?key=hunter2&page=2", "https://a.example/b?key=…&page=…"),
+            ("https://a.example/b?hunter2", "https://a.example/b?…"),
+            ("https://a.example/b?key=a=hunter2#hunter2", "https://a.example/b?key=…"),
+            ("data:text/plain,x#hunter2", "data:text/plain,x"),
+        ] {
+            assert_eq!(shown(&Url::parse(address).unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_address_is_shown_as_far_as_it_can_hold_no_secret() {
+        for (text, expected) in [
+            ("qdrant:6334", Some("qdrant:6334")),
+            ("ftp://a.example/b?key=hunter2&page=2", Some("ftp://a.example/b?…")),
+            ("a.example#hunter2", Some("a.example#…")),
+            ("me:hunter2@a.example", None),
+            ("https://me:hunter/2?x@a.example", None),
+        ] {
+            assert_eq!(shown_text(text).as_deref(), expected, "{text}");
+        }
+    }
+}
