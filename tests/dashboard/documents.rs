@@ -1,4 +1,4 @@
-//! Documents in a browser: adding files, what a page says while one is read, and setting right what failed.
+//! Documents in a browser: finding them, adding files, what a page says while one is read, and setting right what failed.
 
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -8,10 +8,13 @@ use crate::support::{
     browser::{Browser, Key},
     client::{data, id},
     command::upload,
+    in_both_modes,
     pdf::pdf_with_pages,
-    service::Service,
+    service::{Mode, Service},
     web::Web,
 };
+
+in_both_modes!(documents_are_found_by_what_is_known_of_them_page_by_page);
 
 async fn text_of(answer: Response) -> String {
     answer.text().await.expect("a text")
@@ -235,4 +238,105 @@ async fn pages_of_documents_speak_of_what_is_on_them() {
     assert_eq!((led.status(), location(&led)), (StatusCode::SEE_OTHER, format!("..{path}/receipt").as_str()));
     let page = text_of(visits.get(&format!("{path}/receipt")).await).await;
     assert!(page.contains("Note was deleted"), "{page}");
+}
+
+async fn documents_are_found_by_what_is_known_of_them_page_by_page(mode: Mode) {
+    // One attempt, so that what fails does so at once.
+    let service = Service::in_mode(mode).env("LECTERN_JOB_MAX_ATTEMPTS", "1").start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let collection = owner.create("/collections", &json!({"name": "Shelf"})).await;
+    for number in 0..60 {
+        let shelf = if number % 2 == 0 { json!([id(&collection)]) } else { json!([]) };
+        let document = json!({
+            "name": format!("Note {number:02} of 100%"), "type": "TXT", "content": format!("The number {number}."),
+            "metadata": {"tens": number / 10, "department": if number < 3 { "people" } else { "sales" }}, "collectionIds": shelf,
+        });
+        owner.create_document(&document).await;
+    }
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let names = async |visits: &Visits<'_>, query: &str| {
+        let text = visits.get(&format!("/documents?{query}")).await.text().await.expect("a text");
+        let names: Vec<String> = text
+            .split("id=\"document-")
+            .skip(1)
+            .map(|row| row.split('>').nth(1).expect("a name").split('<').next().expect("its end").to_owned())
+            .collect();
+        let next =
+            text.split("documents?").find(|part| part.contains("after=") && part.contains(">Next page"));
+        (
+            names,
+            next.map(|next| {
+                next.split('"').next().expect("a query").replace("&#38;", "&").replace("&amp;", "&")
+            }),
+        )
+    };
+    for (sort, first) in [("", "Note 59 of 100%"), ("oldest", "Note 00 of 100%"), ("name", "Note 00 of 100%")]
+    {
+        let (mut all, next) = names(&visits, &format!("sort={sort}")).await;
+        assert_eq!((all.len(), all[0].as_str()), (50, first), "{sort}");
+        let (rest, end) = names(&visits, &next.expect("another page")).await;
+        assert_eq!((rest.len(), end), (10, None), "{sort}");
+        all.extend(rest);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 60, "each once: {sort}");
+    }
+    for (query, found) in [
+        ("name=NOTE+1", 10),
+        ("name=%25", 50),
+        ("name=_", 0),
+        ("metadata=department%3Dpeople", 3),
+        ("metadata=tens%3D5", 10),
+        ("metadata=tens%3D5.0", 10),
+        ("metadata=tens%3D6", 0),
+        ("metadata=Department%3Dpeople", 0),
+        ("type=PDF", 0),
+        ("state=dead", 0),
+    ] {
+        assert_eq!(names(&visits, query).await.0.len(), found, "{query}");
+    }
+    // Those that failed, in each order and page by page like all others.
+    let mut gone = Vec::new();
+    for number in 0..3 {
+        let document =
+            json!({"name": format!("Gone {number}"), "type": "URL", "url": "http://127.0.0.1:9/gone"});
+        gone.push(owner.create_document(&document).await);
+    }
+    for document in &gone {
+        owner.wait_until_ingested(id(document)).await;
+    }
+    for (sort, first) in [("", "Gone 2"), ("oldest", "Gone 0"), ("name", "Gone 0")] {
+        let (failed, _) = names(&visits, &format!("state=dead&sort={sort}")).await;
+        assert_eq!((failed.len(), failed[0].as_str()), (3, first), "{sort}");
+    }
+    let shelf = format!("collection={}&name=Note+0", id(&collection));
+    assert_eq!(names(&visits, &shelf).await.0.len(), 5);
+
+    // What cannot be understood is not taken for no filter at all.
+    let unclear = visits.get("/documents?metadata=department%3Apeople").await;
+    assert_eq!(unclear.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let unclear = unclear.text().await.expect("a text");
+    assert!(
+        unclear.contains("must be a key and a value, such as department=people")
+            && unclear.contains("aria-label=\"Pages\"")
+            && unclear.contains("value=\"department:people\""),
+        "in its place, with what was written: {unclear}"
+    );
+    assert!(!unclear.contains("data-bulk"), "nothing is shown as if it matched: {unclear}");
+    let form = [("action", "delete"), ("all:boolean", "true"), ("filter", "metadata=department%3Apeople")];
+    visits.submit("/documents/bulk", &form).await;
+    assert_eq!(names(&visits, "name=Note+0").await.0.len(), 10);
+
+    // What is done to all that match is done to no other.
+    let form = [("action", "delete"), ("all:boolean", "true"), ("filter", "metadata=department%3Dpeople")];
+    let done = visits.submit("/documents/bulk", &form).await;
+    assert_eq!(done.status(), StatusCode::SEE_OTHER);
+    assert_eq!(names(&visits, "name=Note+0").await.0.len(), 7);
+    let nothing = visits.submit("/documents/bulk", &[("action", "delete")]).await;
+    assert_eq!(location(&nothing), "../documents?said=unselected&");
+    let list = visits.get("/documents?said=unselected&").await.text().await.expect("a text");
+    assert!(list.contains("Select at least one document") && list.contains("data-bulk"), "{list}");
+    assert_eq!(names(&visits, "name=Note+0").await.0.len(), 7);
 }

@@ -1,6 +1,10 @@
 //! What an agent has: links to documents, to collections, and to tools.
 
-use lectern_db::{self as db, Db, Tx, tools::LinkOutcome};
+use lectern_db::{
+    self as db, Db, Tx,
+    agents::{LinkedDocument, NamedLink},
+    tools::LinkOutcome,
+};
 use lectern_derive::RequestBody;
 use lectern_jobs::JobQueue;
 use lectern_shared::{
@@ -109,6 +113,18 @@ impl AgentDocumentService {
         }
         Ok(created)
     }
+
+    /// What an agent is linked to, by links before an id, the last linked first.
+    pub(crate) async fn of_agent(
+        &self,
+        actor: &Actor,
+        agent: AgentId,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<LinkedDocument>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        Ok(db::agents::linked_documents(&self.db, owner.workspace_id, agent, before.into(), limit).await?)
+    }
 }
 
 /// Links between agents and collections. Cheap to clone.
@@ -139,6 +155,29 @@ impl AgentCollectionService {
         let link = db::collections::link(&mut tx, owner, agent, collection, self.clock.now()).await?;
         let link = link.ok_or_else(|| ApiError::not_found("agent or collection"))?;
         self.creations.commit(tx, once, &link, tell).await
+    }
+
+    /// What an agent is linked to, by links before an id, the last linked first.
+    pub(crate) async fn of_agent(
+        &self,
+        actor: &Actor,
+        agent: AgentId,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<NamedLink>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        Ok(db::agents::linked_collections(&self.db, owner.workspace_id, agent, before.into(), limit).await?)
+    }
+
+    /// The newest collections that an agent is not linked to.
+    pub(crate) async fn linkable(
+        &self,
+        actor: &Actor,
+        agent: AgentId,
+        limit: u32,
+    ) -> Result<Vec<(CollectionId, String)>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        Ok(db::agents::linkable_collections(&self.db, owner.workspace_id, agent, limit).await?)
     }
 }
 
@@ -179,6 +218,23 @@ impl AgentToolService {
                 Err(ApiError::invalid_field("toolId", &message))
             }
         }
+    }
+
+    /// What an agent is linked to, the last linked first.
+    pub(crate) async fn of_agent(&self, actor: &Actor, agent: AgentId) -> Result<Vec<NamedLink>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        Ok(db::agents::linked_tools(&self.db, owner.workspace_id, agent).await?)
+    }
+
+    /// The newest tools that an agent is not linked to.
+    pub(crate) async fn linkable(
+        &self,
+        actor: &Actor,
+        agent: AgentId,
+        limit: u32,
+    ) -> Result<Vec<(ToolId, String)>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        Ok(db::agents::linkable_tools(&self.db, owner.workspace_id, agent, limit).await?)
     }
 }
 

@@ -286,10 +286,15 @@ macro_rules! linked {
 
 mod briefing;
 mod deletion;
+mod linkable;
 
 pub use self::{
     briefing::{AgentBriefing, AgentLinks, KnownDocuments, LinkStamp, brief, links},
     deletion::{delete, forget, forget_some_runs},
+    linkable::{
+        LinkedDocument, NamedLink, linkable_collections, linkable_tools, linked_collections,
+        linked_documents, linked_tools,
+    },
 };
 
 /// At most `limit` of a workspace's agents that answer from a document, by id and name, the newest first.

@@ -1,9 +1,14 @@
 //! One agent: what it is, and what it answers from.
 
-use std::collections::HashMap;
-
 use askama::Template;
-use axum::{extract::State, http::StatusCode};
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use lectern_db::{
+    agents::{LinkedDocument, NamedLink},
+    documents::browse::{DocumentFilter, DocumentOrder},
+};
 use lectern_derive::handler;
 use lectern_shared::{
     ids::AgentId,
@@ -20,24 +25,26 @@ use crate::{
         text::IngestionState,
     },
     error::ApiError,
-    extract::PathId,
+    extract::{PathId, parameter},
     response::ApiResult,
     services::{
         actor::{Actor, Permission},
         agents::{AgentChange, AgentService, VisibleAgent},
-        collections::CollectionService,
         documents::DocumentService,
         links::{AgentCollectionService, AgentDocumentService, AgentToolService},
         prompts::PromptService,
         publications::PublicationService,
-        tools::ToolService,
     },
 };
 
-/// Links and choices of each kind that are shown.
-const SHOWN: u32 = 100;
-/// Documents that are shown of an agent's own: many of them are better kept in a collection.
+/// Things of each kind that can be chosen.
+const CHOICES: u32 = 100;
+/// Documents of a page: many of them are better kept in a collection.
 const DOCUMENTS: u32 = 20;
+/// Collections of a page.
+const COLLECTIONS: u32 = 50;
+/// Longest part of a name that is looked for, in characters.
+const LONGEST: usize = 1_000;
 
 #[derive(Template)]
 #[template(path = "agent.html")]
@@ -46,8 +53,9 @@ struct AgentPage {
     id: AgentId,
     fields: AgentFields,
     documents: LinkedDocuments,
-    linked_collections: Vec<LinkRow>,
-    collections: Vec<(String, String)>,
+    collections: LinkedCollections,
+    /// Whether the list begins with what was linked last.
+    is_first: bool,
     tools: Vec<LinkRow>,
     linkable_tools: Vec<(String, String)>,
     /// The last part of its page's address.
@@ -65,6 +73,23 @@ struct LinkRow {
     name: String,
     /// How a document is of which not all is well.
     state: Option<LinkState>,
+}
+
+impl From<NamedLink> for LinkRow {
+    fn from(NamedLink { id, target, name }: NamedLink) -> Self {
+        Self { id: id.to_string(), target: target.to_string(), name, state: None }
+    }
+}
+
+impl From<LinkedDocument> for LinkRow {
+    fn from(LinkedDocument { link_id, document }: LinkedDocument) -> Self {
+        Self {
+            id: link_id.to_string(),
+            target: document.id.to_string(),
+            state: LinkState::of(&document),
+            name: document.name,
+        }
+    }
 }
 
 /// How a linked document is, and what that is for the agent.
@@ -90,13 +115,18 @@ impl LinkState {
     }
 }
 
-/// The documents that are linked, and those that can be.
+/// The documents of a page that are linked, and those that can be.
 struct LinkedDocuments {
     rows: Vec<LinkRow>,
-    has_more: bool,
+    /// The last of them, when there are further ones.
+    next: Option<String>,
     /// How one of them is changes soon.
     is_busy: bool,
     linkable: Vec<(String, String)>,
+    /// Whether still others can be linked.
+    has_more: bool,
+    /// What the names of those that can be linked have somewhere.
+    find: String,
 }
 
 impl LinkedDocuments {
@@ -105,47 +135,63 @@ impl LinkedDocuments {
         links: &AgentDocumentService,
         actor: &Actor,
         agent: AgentId,
+        uri: &Uri,
     ) -> ApiResult<Self> {
-        let links = links.list(actor, Some(agent), Uuid::max(), DOCUMENTS + 1).await?;
-        let has_more = links.len() > DOCUMENTS as usize;
-        let mut named: Vec<(String, String)> = Vec::new();
-        let mut states: HashMap<String, LinkState> = HashMap::new();
-        for details in documents.list(actor, Uuid::max(), SHOWN).await? {
-            let document = details.document;
-            let id = document.id.to_string();
-            states.extend(LinkState::of(&document).map(|state| (id.clone(), state)));
-            named.push((id, document.name));
-        }
-        let mut pairs = Vec::new();
-        for link in links.into_iter().take(DOCUMENTS as usize) {
-            let target = link.document_id.to_string();
-            if !named.iter().any(|(id, _)| *id == target) {
-                let document = documents.find(actor, link.document_id).await?.details.document;
-                states.extend(LinkState::of(&document).map(|state| (target.clone(), state)));
-                named.push((target.clone(), document.name));
-            }
-            pairs.push((link.id.to_string(), target));
-        }
-        let (mut rows, linkable) = split(pairs, named);
-        for row in &mut rows {
-            row.state = states.remove(&row.target);
-        }
+        let before = place(uri, "documents").unwrap_or_else(Uuid::max);
+        let linked = links.of_agent(actor, agent, before, DOCUMENTS + 1).await?;
+        let (rows, next) = page_of(linked, DOCUMENTS);
+        let find = parameter(uri, "find").unwrap_or_default().replace('\0', "");
+        let find: String = find.trim().chars().take(LONGEST).collect();
+        let filter =
+            DocumentFilter { name: find.clone(), unlinked: Some(agent), ..DocumentFilter::default() };
+        let mut linkable = documents.browse(actor, &filter, DocumentOrder::Newest, None, CHOICES + 1).await?;
+        let has_more = linkable.len() > CHOICES as usize;
+        linkable.truncate(CHOICES as usize);
         let is_busy = rows.iter().any(|row| row.state.as_ref().is_some_and(|state| state.is_busy));
-        Ok(Self { rows, has_more, is_busy, linkable })
+        let linkable = linkable.into_iter().map(|details| details.document);
+        let linkable = linkable.map(|document| (document.id.to_string(), document.name)).collect();
+        Ok(Self { rows, next, is_busy, linkable, has_more, find })
     }
 }
 
-/// What is linked, by name, and what else there is.
-fn split(links: Vec<(String, String)>, all: Vec<(String, String)>) -> (Vec<LinkRow>, Vec<(String, String)>) {
-    let mut names: HashMap<String, String> = all.iter().cloned().collect();
-    let row = |(id, target): (String, String)| {
-        // Older than what is listed: by its number alone.
-        let name = names.remove(&target).unwrap_or_else(|| target.clone());
-        LinkRow { id, target, name, state: None }
-    };
-    let rows: Vec<LinkRow> = links.into_iter().map(row).collect();
-    let others = all.into_iter().filter(|(id, _)| names.contains_key(id)).collect();
-    (rows, others)
+/// The collections of a page that are linked, and those that can be.
+struct LinkedCollections {
+    rows: Vec<LinkRow>,
+    /// The last of them, when there are further ones.
+    next: Option<String>,
+    linkable: Vec<(String, String)>,
+}
+
+impl LinkedCollections {
+    async fn read(
+        links: &AgentCollectionService,
+        actor: &Actor,
+        agent: AgentId,
+        uri: &Uri,
+    ) -> ApiResult<Self> {
+        let before = place(uri, "collections").unwrap_or_else(Uuid::max);
+        let linked = links.of_agent(actor, agent, before, COLLECTIONS + 1).await?;
+        let (rows, next) = page_of(linked, COLLECTIONS);
+        Ok(Self { rows, next, linkable: choices(links.linkable(actor, agent, CHOICES).await?) })
+    }
+}
+
+/// Where a list goes on, as the address has it.
+fn place(uri: &Uri, list: &str) -> Option<Uuid> {
+    parameter(uri, list)?.parse().ok()
+}
+
+/// The rows of a page, of which one too many was read, and the link behind which the next page begins.
+fn page_of<T: Into<LinkRow>>(links: Vec<T>, most: u32) -> (Vec<LinkRow>, Option<String>) {
+    let has_more = links.len() > most as usize;
+    let rows: Vec<LinkRow> = links.into_iter().take(most as usize).map(Into::into).collect();
+    let next = rows.last().map(|last| last.id.clone()).filter(|_| has_more);
+    (rows, next)
+}
+
+/// Things with their names, to be chosen from.
+fn choices<I: ToString>(named: Vec<(I, String)>) -> Vec<(String, String)> {
+    named.into_iter().map(|(id, name)| (id.to_string(), name)).collect()
 }
 
 /// Shows it to those who build agents; others are sent to ask it.
@@ -156,29 +202,18 @@ pub(super) async fn show(
     State(prompts): State<PromptService>,
     State(documents): State<DocumentService>,
     State(document_links): State<AgentDocumentService>,
-    State(collections): State<CollectionService>,
     State(collection_links): State<AgentCollectionService>,
-    State(tools): State<ToolService>,
     State(tool_links): State<AgentToolService>,
     State(publications): State<PublicationService>,
     visitor: Visitor,
     PathId(id): PathId<AgentId>,
+    uri: Uri,
 ) -> ApiResult {
     let actor = visitor.actor();
     let VisibleAgent::Whole(agent) = agents.find(&actor, id).await? else {
         return Ok(visitor.go(&format!("agents/{id}/ask")));
     };
-    let max = Uuid::max();
-    let links = collection_links.list(&actor, Some(id), max, SHOWN).await?;
-    let links = links.into_iter().map(|link| (link.id.to_string(), link.collection_id.to_string())).collect();
-    let all = collections.list(&actor, max, 2 * SHOWN).await?;
-    let all = all.into_iter().map(|collection| (collection.id.to_string(), collection.name)).collect();
-    let (linked_collections, collections) = split(links, all);
-    let links = tool_links.list(&actor, Some(id), max, SHOWN).await?;
-    let links = links.into_iter().map(|link| (link.id.to_string(), link.tool_id.to_string())).collect();
-    let all = tools.list(&actor, max, 2 * SHOWN).await?;
-    let all = all.into_iter().map(|details| (details.tool.id.to_string(), details.tool.name)).collect();
-    let (tool_rows, linkable_tools) = split(links, all);
+    let tools = tool_links.of_agent(&actor, id).await?;
     let published = publications.find(&actor, id).await?;
     let is_closed = match &published {
         Some(page) => !publications.is_answering(page).await?,
@@ -187,11 +222,11 @@ pub(super) async fn show(
     let page = AgentPage {
         id,
         fields: AgentFields::of(Some(&agent), &prompts, &visitor).await?,
-        documents: LinkedDocuments::read(&documents, &document_links, &actor, id).await?,
-        linked_collections,
-        collections,
-        tools: tool_rows,
-        linkable_tools,
+        documents: LinkedDocuments::read(&documents, &document_links, &actor, id, &uri).await?,
+        collections: LinkedCollections::read(&collection_links, &actor, id, &uri).await?,
+        is_first: place(&uri, "documents").or(place(&uri, "collections")).is_none(),
+        tools: tools.into_iter().map(LinkRow::from).collect(),
+        linkable_tools: choices(tool_links.linkable(&actor, id, CHOICES).await?),
         published: published.map(|publication| publication.slug),
         is_closed,
         frame: visitor.frame,

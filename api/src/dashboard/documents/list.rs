@@ -109,6 +109,7 @@ impl ListQuery {
             r#type: self.r#type.parse::<DocumentType>().ok(),
             collection: self.collection.parse().ok(),
             metadata,
+            unlinked: None,
         }
     }
 

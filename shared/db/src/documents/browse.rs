@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::BTreeSet};
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{CollectionId, DocumentId, WorkspaceId},
+    ids::{AgentId, CollectionId, DocumentId, WorkspaceId},
     model::{
         Json,
         document::{Document, DocumentType},
@@ -50,6 +50,8 @@ pub struct DocumentFilter {
     pub collection: Option<CollectionId>,
     /// A value that its metadata has.
     pub metadata: Option<MetadataMatch>,
+    /// An agent that it is not linked to, unless by a collection.
+    pub unlinked: Option<AgentId>,
 }
 
 /// A key of a document's metadata, and the values of which its own has to be one; where that is an array, one of its items.
@@ -192,6 +194,12 @@ async fn candidates(
             query
                 .push(" AND EXISTS (SELECT 1 FROM collection_documents m WHERE m.document_id = d.id AND m.collection_id = ")
                 .push_bind(collection)
+                .push(")");
+        }
+        if let Some(agent) = filter.unlinked {
+            query
+                .push(" AND NOT EXISTS (SELECT 1 FROM agent_documents l WHERE l.document_id = d.id AND l.agent_id = ")
+                .push_bind(agent)
                 .push(")");
         }
         if let Some((key, values)) = filter.metadata.as_ref().map(MetadataMatch::traces) {

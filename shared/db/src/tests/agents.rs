@@ -2,6 +2,7 @@
 
 mod briefing;
 mod deletion;
+mod linkable;
 
 use lectern_shared::{
     clock::Timestamp,

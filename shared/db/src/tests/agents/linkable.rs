@@ -1,0 +1,75 @@
+//! What an agent is linked to, and what could be linked to it.
+
+use lectern_shared::ids::AgentDocumentId;
+
+use super::{agent, end, link};
+use crate::{
+    agents, collections,
+    documents::browse::{DocumentFilter, DocumentOrder, browse},
+    testing::{at, both, commit, document, made_in, workspace},
+    tests::{collections::collection, tools as tool_tests},
+    tools::{self, LinkOutcome},
+};
+
+#[tokio::test]
+async fn documents_that_are_linked_are_read_page_by_page_and_are_not_among_those_that_can_be() {
+    for t in &both().await {
+        let db = &t.db;
+        let (ours, theirs) = (workspace(db, at(0)).await, workspace(db, at(0)).await);
+        let (asked, other) = (agent(db, ours, at(0)).await, agent(db, ours, at(0)).await);
+        let mut documents = Vec::new();
+        for name in ["one", "two", "three", "four"] {
+            documents.push(document(db, ours, name, at(0)).await);
+        }
+        document(db, theirs, "theirs", at(0)).await;
+        for linked in &documents[..3] {
+            link(db, ours, asked, *linked).await.unwrap();
+        }
+        link(db, ours, other, documents[3]).await.unwrap();
+
+        let page = async |before: AgentDocumentId| {
+            let found = agents::linked_documents(db, ours, asked, before, 2).await.unwrap();
+            let names: Vec<String> = found.iter().map(|linked| linked.document.name.clone()).collect();
+            (names, found.last().map(|linked| linked.link_id))
+        };
+        let (first, last) = page(end()).await;
+        assert_eq!(first, ["three", "two"], "{}", t.name);
+        assert_eq!(page(last.unwrap()).await.0, ["one"], "{}", t.name);
+        let foreign = agents::linked_documents(db, theirs, asked, end(), 2).await.unwrap();
+        assert!(foreign.is_empty(), "{}", t.name);
+
+        let filter = DocumentFilter { unlinked: Some(asked), ..DocumentFilter::default() };
+        let free = browse(db, ours, &filter, DocumentOrder::Newest, None, 10).await.unwrap();
+        let free: Vec<&str> = free.iter().map(|document| document.name.as_str()).collect();
+        assert_eq!(free, ["four"], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn collections_and_tools_are_linked_or_can_be() {
+    for t in &both().await {
+        let db = &t.db;
+        let workspace = workspace(db, at(0)).await;
+        let (owner, agent) = (made_in(workspace), agent(db, workspace, at(0)).await);
+        let shelf = collection(db, owner, "linked").await;
+        let other = collection(db, owner, "free").await;
+        commit!(db, |tx| collections::link(tx, owner, agent, shelf, at(1))).unwrap();
+        let linked = agents::linked_collections(db, workspace, agent, end(), 10).await.unwrap();
+        let linked: Vec<_> = linked.iter().map(|link| (link.target, link.name.as_str())).collect();
+        assert_eq!(linked, [(*shelf.as_uuid(), "linked")], "{}", t.name);
+        let free = agents::linkable_collections(db, workspace, agent, 10).await.unwrap();
+        assert_eq!(free, [(other, "free".to_owned())], "{}", t.name);
+
+        let [tool, spare] = [(); 2].map(|()| tool_tests::new(workspace, at(0)));
+        for tool in [&tool, &spare] {
+            commit!(db, |tx| tools::insert(tx, tool));
+        }
+        let outcome = commit!(db, |tx| tools::link(tx, owner, agent, tool.id, at(1)));
+        assert!(matches!(outcome, LinkOutcome::Yes(_)), "{}", t.name);
+        let linked = agents::linked_tools(db, workspace, agent).await.unwrap();
+        let linked: Vec<_> = linked.iter().map(|link| (link.target, link.name.as_str())).collect();
+        assert_eq!(linked, [(*tool.id.as_uuid(), tool.name.as_str())], "{}", t.name);
+        let free = agents::linkable_tools(db, workspace, agent, 10).await.unwrap();
+        assert_eq!(free, [(spare.id, spare.name)], "{}", t.name);
+    }
+}

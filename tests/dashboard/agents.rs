@@ -1,0 +1,115 @@
+//! Agents in a browser: how they are made, found and linked.
+
+use reqwest::StatusCode;
+use serde_json::json;
+
+use super::{Visits, agent_with_report, service};
+use crate::support::{
+    client::id,
+    in_both_modes,
+    service::{Mode, Service},
+};
+
+in_both_modes!(an_agent_shows_all_that_it_is_linked_to_and_offers_the_rest);
+
+async fn an_agent_shows_all_that_it_is_linked_to_and_offers_the_rest(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let agent = owner.create_agent(&json!({"name": "Guide", "type": "CHATVENDOR"})).await;
+    for number in 0..25 {
+        let note = json!({"name": format!("Note {number:02}"), "type": "TXT", "content": "A note."});
+        let note = owner.create_document(&note).await;
+        // The oldest one and the newest one are left.
+        if (1..24).contains(&number) {
+            owner.link(id(&agent), id(&note)).await;
+        }
+    }
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let page = async |path: &str| {
+        let html = visits.get(path).await.text().await.expect("a text");
+        let between = |begin: &str, end: &str| {
+            let (_, rest) = html.split_once(begin).expect("its beginning");
+            rest.split_once(end).expect("its end").0.to_owned()
+        };
+        let linked = between("<ul id=\"linked\"", "</ul>");
+        let linked = linked.split("dir=\"auto\">").skip(1).filter_map(|rest| rest.split('<').next());
+        let linked: Vec<String> = linked.map(str::to_owned).collect();
+        let offered = between("<select id=\"document\"", "</select>");
+        let mut links = html.split("href=\"").filter_map(|rest| rest.split(['"', '#']).next());
+        let next = links.find(|link| link.contains("?documents="));
+        (linked, offered, next.map(|next| next.replace("../", "/")))
+    };
+    let path = format!("/agents/{}", id(&agent));
+    let (mut all, offered, next) = page(&path).await;
+    assert_eq!((all.len(), all[0].as_str()), (20, "Note 23"), "{all:?}");
+    assert_eq!(offered.matches("<option").count(), 2, "{offered}");
+    assert!(offered.contains(">Note 24<") && offered.contains(">Note 00<"), "{offered}");
+    let (rest, offered, end) = page(&next.expect("another page")).await;
+    assert_eq!((rest.len(), end), (3, None), "{rest:?}");
+    assert_eq!(offered.matches("<option").count(), 2, "{offered}");
+    all.extend(rest);
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 23, "each once: {all:?}");
+    let (_, offered, _) = page(&format!("{path}?find=NOTE+24")).await;
+    assert!(offered.contains(">Note 24<") && !offered.contains(">Note 00<"), "{offered}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_made_with_its_documents_is_in_its_first_version() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    for name in ["One", "Two"] {
+        owner.ingest(&json!({"name": name, "type": "TXT", "content": "A note."})).await;
+    }
+    let blank = owner.create_document(&json!({"name": "Blank", "type": "TXT", "content": " \n "})).await;
+    let blank = owner.wait_until_ingested(id(&blank)).await;
+    assert_eq!(blank["ingestion"]["status"], "FAILED", "{blank:#}");
+    let shelf = owner.create("/collections", &json!({"name": "Shelf"})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let form = [
+        ("name", "Clerk"),
+        ("type", "CHATVENDOR"),
+        ("allDocuments:boolean", "true"),
+        ("collectionIds:list", id(&shelf)),
+    ];
+    let sent = visits.submit("/agents/new", &form).await;
+    assert_eq!(sent.status(), StatusCode::SEE_OTHER);
+    let agents = owner.read("/agents").await;
+    assert_eq!(agents.as_array().map(Vec::len), Some(1), "{agents:#}");
+    let versions = owner.read(&format!("/agents/{}/versions", id(&agents[0]))).await;
+    assert_eq!(
+        (versions.as_array().map(Vec::len), &versions[0]["version"]),
+        (Some(1), &json!(1)),
+        "{versions:#}"
+    );
+    for (links, count) in [("/agent-documents", 3), ("/agent-collections", 1)] {
+        let found = owner.read(links).await;
+        assert_eq!(found.as_array().map(Vec::len), Some(count), "{links}: {found:#}");
+    }
+    // Of what nothing could be searched is tried again.
+    let again = owner.wait_until_ingested(id(&blank)).await;
+    assert_ne!(again["ingestion"]["queuedAt"], blank["ingestion"]["queuedAt"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_page_says_that_there_are_more_agents_than_it_shows() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    agent_with_report(&owner).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let home = async || visits.get("/").await.text().await.expect("a text");
+    for at in 2..=24 {
+        owner.create_agent(&json!({"name": format!("Guide {at}"), "type": "CHATVENDOR"})).await;
+    }
+    assert!(!home().await.contains("All agents"), "all of them are shown");
+    owner.create_agent(&json!({"name": "One more", "type": "CHATVENDOR"})).await;
+    let home = home().await;
+    assert!(home.contains("All agents") && home.contains("One more"), "{home}");
+}
