@@ -11,12 +11,16 @@ use super::{QUESTION, Visits, agent_with_report, form_addresses, location, servi
 use crate::support::{
     client::{Client, id, send},
     in_both_modes,
+    process::POLL,
     service::{Mode, Service},
+    web::Web,
+    within_deadline,
 };
 
 in_both_modes!(
     what_a_page_sends_changes_its_own_workspace_or_nothing,
-    what_is_shown_once_is_made_once_although_its_form_is_sent_again
+    what_is_shown_once_is_made_once_although_its_form_is_sent_again,
+    a_button_that_has_a_source_run_is_pressed_twice_for_one_run
 );
 
 async fn what_a_page_sends_changes_its_own_workspace_or_nothing(mode: Mode) {
@@ -138,6 +142,47 @@ async fn what_is_shown_once_is_made_once_although_its_form_is_sent_again(mode: M
     assert_eq!(followed.status(), StatusCode::OK);
     let html = followed.text().await.expect("a text");
     assert!(html.contains("id=\"deliveries\" data-live=") && !html.contains(&secrets[3]), "{html}");
+}
+
+async fn a_button_that_has_a_source_run_is_pressed_twice_for_one_run(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    web.serve("/a", "text/html", "<title>a</title><p>Page a.</p>");
+    web.serve("/sitemap.xml", "text/plain", web.url("/a"));
+    let site = json!({"name": "Site", "type": "site", "config": {"url": web.url("/")}});
+    let source = owner.create("/sources", &site).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let (page, api) = (format!("/sources/{}", id(&source)), format!("/sources/{}/runs", id(&source)));
+    for (button, runs) in [("Run now", 1), ("Try it", 2), ("Read everything anew", 3)] {
+        let html = visits.get(&page).await.text().await.expect("a text");
+        let mut forms = html.split("<form ").filter_map(|rest| rest.split("</form>").next());
+        let form = forms.find(|form| form.contains(&format!(">{button}</button>"))).expect(button);
+        let inputs = form.split("<input type=\"hidden\" name=\"").skip(1);
+        let fields: Vec<(&str, &str)> = inputs
+            .filter_map(|input| input.split_once("\" value=\""))
+            .filter_map(|(name, rest)| Some((name, rest.split('"').next()?)))
+            .collect();
+        assert!(fields.iter().any(|(name, _)| *name == "nonce"), "{button}: {form}");
+        let path = format!("{page}/run");
+        let first = visits.submit(&path, &fields).await;
+        let again = visits.submit(&path, &fields).await;
+        assert_eq!(
+            (first.status(), again.status()),
+            (StatusCode::SEE_OTHER, StatusCode::SEE_OTHER),
+            "{button}"
+        );
+        assert_eq!(location(&first), location(&again), "{button}");
+        let ended = async {
+            while matches!(owner.read(&api).await[0]["state"].as_str(), Some("queued" | "running")) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        within_deadline("the end of the run", ended).await;
+        assert_eq!(owner.read(&api).await.as_array().map(Vec::len), Some(runs), "{button}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
