@@ -1,0 +1,152 @@
+//! The form of a source: what is in it, and what there is to choose from.
+
+use lectern_shared::{
+    ids::CollectionId,
+    model::sync::{
+        BucketConfig, FeedConfig, FolderConfig, PageDiscovery, PathFilter, SiteConfig, SyncConfig,
+        SyncSource, SyncSourceType,
+    },
+};
+use uuid::Uuid;
+
+use crate::{
+    response::ApiResult,
+    services::{actor::Actor, collections::CollectionService, sources::written_every},
+};
+
+/// Collections to choose from.
+const COLLECTIONS: u32 = 200;
+
+/// How often a source may run, as people choose it.
+const INTERVALS: [(&str, &str); 7] = [
+    ("15m", "every 15 minutes"),
+    ("1h", "every hour"),
+    ("6h", "every 6 hours"),
+    ("12h", "every 12 hours"),
+    ("1d", "every day"),
+    ("7d", "every week"),
+    ("30d", "every 30 days"),
+];
+
+/// The fields of a source's form, with what is in them.
+pub(super) struct SourceFields {
+    pub(super) kind: SyncSourceType,
+    pub(super) is_new: bool,
+    pub(super) name: String,
+    pub(super) config: SyncConfig,
+    pub(super) has_secret: bool,
+    pub(super) every: String,
+    pub(super) delete_limit: i64,
+    pub(super) collection: String,
+    pub(super) collections: Vec<(CollectionId, String)>,
+    /// How often, of what can be chosen.
+    pub(super) intervals: Vec<(String, String)>,
+}
+
+impl SourceFields {
+    pub(super) fn new(kind: SyncSourceType, collections: Vec<(CollectionId, String)>) -> Self {
+        let config = empty(kind);
+        Self {
+            kind,
+            is_new: true,
+            name: String::new(),
+            config,
+            has_secret: false,
+            every: "1d".to_owned(),
+            delete_limit: 20,
+            collection: String::new(),
+            collections,
+            intervals: intervals(""),
+        }
+    }
+
+    pub(super) fn of(source: SyncSource, collections: Vec<(CollectionId, String)>) -> Self {
+        let every = written_every(&source).unwrap_or_default();
+        Self {
+            kind: source.config.0.source_type(),
+            is_new: false,
+            name: source.name,
+            has_secret: source.secret_sealed.is_some(),
+            intervals: intervals(&every),
+            every,
+            delete_limit: source.delete_limit,
+            collection: source.collection_id.map(|id| id.to_string()).unwrap_or_default(),
+            collections,
+            config: source.config.0,
+        }
+    }
+
+    /// What of it becomes documents, where that is told by paths.
+    pub(super) fn filter(&self) -> Option<&PathFilter> {
+        match &self.config {
+            SyncConfig::Site(SiteConfig { filter, .. })
+            | SyncConfig::S3(BucketConfig { filter, .. })
+            | SyncConfig::Folder(FolderConfig { filter, .. }) => Some(filter),
+            SyncConfig::Feed(_) => None,
+        }
+    }
+
+    pub(super) fn is_site(&self) -> bool {
+        self.kind == SyncSourceType::Site
+    }
+
+    pub(super) fn takes_authorization(&self) -> bool {
+        matches!(self.kind, SyncSourceType::Site | SyncSourceType::Feed)
+    }
+}
+
+/// How often a source may run, with one that is none of those that can be chosen.
+fn intervals(own: &str) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> =
+        INTERVALS.iter().map(|(value, words)| ((*value).to_owned(), (*words).to_owned())).collect();
+    if !own.is_empty() && all.iter().all(|(value, _)| value != own) {
+        all.push((own.to_owned(), format!("every {own}")));
+    }
+    all
+}
+
+/// What a form begins with.
+fn empty(kind: SyncSourceType) -> SyncConfig {
+    let (url, max_documents, filter) = (String::new(), 1_000, PathFilter::default());
+    match kind {
+        SyncSourceType::Site => SyncConfig::Site(SiteConfig {
+            url,
+            discover: PageDiscovery::Auto,
+            filter,
+            max_depth: 5,
+            max_documents,
+        }),
+        SyncSourceType::Feed => {
+            SyncConfig::Feed(FeedConfig { url, full_pages: true, only_current: false, max_documents })
+        }
+        SyncSourceType::S3 => SyncConfig::S3(BucketConfig {
+            endpoint: None,
+            region: "us-east-1".to_owned(),
+            bucket: String::new(),
+            prefix: String::new(),
+            access_key_id: None,
+            path_style: false,
+            filter,
+            max_documents,
+        }),
+        SyncSourceType::Folder => {
+            SyncConfig::Folder(FolderConfig { path: String::new(), filter, max_documents })
+        }
+    }
+}
+
+/// The collections to choose from, and the one that is chosen.
+pub(super) async fn choices(
+    collections: &CollectionService,
+    actor: &Actor,
+    chosen: Option<CollectionId>,
+) -> ApiResult<Vec<(CollectionId, String)>> {
+    let mut found = collections.list(actor, Uuid::max(), COLLECTIONS).await?;
+    // Older than those that are listed: without it the form would take it away.
+    if let Some(chosen) = chosen
+        && found.iter().all(|collection| collection.id != chosen)
+    {
+        found.push(collections.find(actor, chosen).await?);
+    }
+    Ok(found.into_iter().map(|collection| (collection.id, collection.name)).collect())
+}

@@ -1,0 +1,210 @@
+//! Sources in a browser: what they are, what their runs found, and the question before much is deleted.
+
+mod fields;
+mod runs;
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, Uri},
+    routing::{get, post},
+};
+use lectern_derive::handler;
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{SourceId, SourceRunId},
+    model::sync::{PageDiscovery, SyncConfig, SyncRunState, SyncSourceType},
+};
+use uuid::Uuid;
+
+use self::{
+    fields::{SourceFields, choices},
+    runs::RunRow,
+};
+use super::{
+    PagePolicy,
+    frame::{Frame, SubmittedForm, Visitor},
+    html,
+    text::{counted, filters},
+};
+use crate::{
+    extract::{PathId, parameter},
+    response::ApiResult,
+    services::{
+        collections::CollectionService,
+        creation::CreationOutcome,
+        sources::{NewSource, SourceChange, SourceDetails, SourceService, next_run},
+    },
+    state::AppState,
+};
+
+/// Sources that are shown: a workspace has fewer.
+const SOURCES: u32 = 200;
+/// Runs of a page.
+const RUNS: u32 = 20;
+
+/// The kinds of sources, and what they are for people.
+const KINDS: [(SyncSourceType, &str); 4] = [
+    (SyncSourceType::Site, "A web site"),
+    (SyncSourceType::Feed, "A feed"),
+    (SyncSourceType::S3, "A bucket (S3)"),
+    (SyncSourceType::Folder, "A folder"),
+];
+
+#[expect(clippy::disallowed_methods, reason = "the document describes what programs use")]
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/sources", get(list).post(create))
+        .route("/sources/new", get(new))
+        .route("/sources/{id}", get(show).post(change))
+        .route("/sources/{id}/run", post(runs::start))
+        .route("/sources/{id}/delete", post(delete))
+        .route("/sources/{id}/runs/{run}", get(runs::show))
+        .route("/sources/{id}/runs/{run}/confirm", post(runs::confirm))
+        .route("/sources/{id}/runs/{run}/cancel", post(runs::cancel))
+}
+
+#[derive(Template)]
+#[template(path = "sources.html")]
+struct SourcesPage {
+    frame: Frame,
+    rows: Vec<SourceRow>,
+    is_busy: bool,
+    kinds: Vec<(SyncSourceType, &'static str)>,
+}
+
+struct SourceRow {
+    id: SourceId,
+    name: String,
+    place: String,
+    documents: i64,
+    run: Option<RunRow>,
+    next: Option<Timestamp>,
+}
+
+#[derive(Template)]
+#[template(path = "source_new.html")]
+struct NewSourcePage {
+    frame: Frame,
+    label: &'static str,
+    fields: SourceFields,
+}
+
+#[derive(Template)]
+#[template(path = "source.html")]
+struct SourcePage {
+    frame: Frame,
+    id: SourceId,
+    name: String,
+    place: String,
+    documents: String,
+    next: Option<Timestamp>,
+    /// A run that asks whether so much is to be deleted.
+    question: Option<RunRow>,
+    is_busy: bool,
+    runs: Vec<RunRow>,
+    more: Option<SourceRunId>,
+    fields: SourceFields,
+}
+
+/// Shows the sources.
+#[handler]
+async fn list(State(sources): State<SourceService>, visitor: Visitor) -> ApiResult {
+    let found = sources.list(&visitor.actor(), Uuid::max(), SOURCES).await?;
+    let row = |SourceDetails { source, last_run }: SourceDetails| SourceRow {
+        id: source.id,
+        next: next_run(&source),
+        place: source.config.0.place(),
+        documents: source.documents,
+        name: source.name,
+        run: last_run.as_ref().map(RunRow::from),
+    };
+    let rows: Vec<SourceRow> = found.into_iter().map(row).collect();
+    let is_shown =
+        |(kind, _): &(SyncSourceType, &str)| *kind != SyncSourceType::Folder || sources.has_folders();
+    let page = SourcesPage {
+        frame: visitor.frame,
+        is_busy: rows.iter().any(|row| row.run.as_ref().is_some_and(|run| run.is_busy)),
+        rows,
+        kinds: KINDS.into_iter().filter(is_shown).collect(),
+    };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Shows the form for one.
+#[handler]
+async fn new(State(collections): State<CollectionService>, visitor: Visitor, uri: Uri) -> ApiResult {
+    let wanted = parameter(&uri, "type").and_then(|kind| kind.parse().ok()).unwrap_or(SyncSourceType::Site);
+    let label = KINDS.iter().find(|(kind, _)| *kind == wanted).map_or("", |(_, label)| label);
+    let collections = choices(&collections, &visitor.actor(), None).await?;
+    let page = NewSourcePage { frame: visitor.frame, label, fields: SourceFields::new(wanted, collections) };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Makes one.
+#[handler]
+async fn create(
+    State(sources): State<SourceService>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewSource>,
+) -> ApiResult {
+    let id_of = |made: &SourceDetails| Ok(made.source.id.to_string().into_bytes());
+    let made = sources.create(&visitor.actor(), body, once, id_of).await?;
+    let (CreationOutcome::Now(id) | CreationOutcome::Before(id)) = made;
+    Ok(visitor.go(&format!("sources/{}?said=added", String::from_utf8_lossy(&id))))
+}
+
+/// Shows one, and its runs.
+#[handler]
+async fn show(
+    State(sources): State<SourceService>,
+    State(collections): State<CollectionService>,
+    visitor: Visitor,
+    uri: Uri,
+    PathId(id): PathId<SourceId>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
+    let SourceDetails { source, last_run } = sources.find(&actor, id).await?;
+    let mut runs = sources.runs(&actor, id, before, RUNS + 1).await?;
+    let has_more = runs.len() > RUNS as usize;
+    runs.truncate(RUNS as usize);
+    let last = last_run.as_ref();
+    let choices = choices(&collections, &actor, source.collection_id).await?;
+    let page = SourcePage {
+        id,
+        name: source.name.clone(),
+        place: source.config.0.place(),
+        documents: counted(source.documents.unsigned_abs(), "document", "documents"),
+        next: next_run(&source),
+        question: last.filter(|run| run.state == SyncRunState::Waiting).map(RunRow::from),
+        is_busy: last.is_some_and(|run| RunRow::from(run).is_busy),
+        more: runs.last().map(|last| last.id).filter(|_| has_more),
+        runs: runs.iter().map(RunRow::from).collect(),
+        fields: SourceFields::of(source, choices),
+        frame: visitor.frame,
+    };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Changes one.
+#[handler]
+async fn change(
+    State(sources): State<SourceService>,
+    PathId(id): PathId<SourceId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<SourceChange>,
+) -> ApiResult {
+    sources.change(&visitor.actor(), id, body).await?;
+    Ok(visitor.go(&format!("sources/{id}?said=saved")))
+}
+
+/// Deletes one. Its documents stay.
+#[handler]
+async fn delete(
+    State(sources): State<SourceService>,
+    visitor: Visitor,
+    PathId(id): PathId<SourceId>,
+) -> ApiResult {
+    sources.delete(&visitor.actor(), id).await?;
+    Ok(visitor.go("sources?said=removed"))
+}
