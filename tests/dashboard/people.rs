@@ -9,17 +9,41 @@ use crate::support::{
     service::{Mode, Service},
 };
 
-/// A workspace of somebody, with somebody else in it who looks at its pages.
-async fn join(owner: &Client, member: &Client, role: &str, visits: &mut Visits<'_>) -> (Value, Client) {
-    let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
-    let team = owner.in_workspace(id(&workspace));
-    let path = format!("/workspaces/{}/invitations", id(&workspace));
-    let invitation = team.create(&path, &json!({"role": role})).await;
-    data(member.post("/invitations/accept", &json!({"token": invitation["token"]})).await);
-    visits.sign_in(member.user()["email"].as_str().expect("an e-mail")).await;
-    let chosen = visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
-    assert_eq!(chosen.status(), StatusCode::SEE_OTHER);
-    (workspace, team)
+/// A workspace of Ada's with Ben in it, and the way to its pages.
+struct Team {
+    service: Service,
+    /// Somebody whom the service does not know yet.
+    client: Client,
+    ada: Client,
+    ben: Client,
+    workspace: Value,
+    /// Ada in it.
+    team: Client,
+}
+
+impl Team {
+    /// Ben has this role.
+    async fn with(role: &str) -> Self {
+        let service = service().await;
+        let ada = service.signed_up("ada@example.com").await;
+        let ben = service.signed_up("ben@example.com").await;
+        let workspace = ada.create("/workspaces", &json!({"name": "Team"})).await;
+        let team = ada.in_workspace(id(&workspace));
+        let path = format!("/workspaces/{}/invitations", id(&workspace));
+        let invitation = team.create(&path, &json!({"role": role})).await;
+        data(ben.post("/invitations/accept", &json!({"token": invitation["token"]})).await);
+        let client = service.client();
+        Self { service, client, ada, ben, workspace, team }
+    }
+
+    /// The browser of one of them, in the workspace.
+    async fn visits(&self, email: &str) -> Visits<'_> {
+        let mut visits = Visits::new(&self.service, &self.client);
+        visits.sign_in(email).await;
+        let chosen = visits.submit("/workspace", &[("workspace", id(&self.workspace))]).await;
+        assert_eq!(chosen.status(), StatusCode::SEE_OTHER, "{email}");
+        visits
+    }
 }
 
 async fn read(visits: &Visits<'_>, path: &str) -> String {
@@ -30,12 +54,9 @@ async fn read(visits: &Visits<'_>, path: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_gives_a_role_up_or_leaves_comes_to_a_page_that_they_may_see() {
-    let service = service().await;
-    let owner = service.signed_up("ada@example.com").await;
-    let ben = service.signed_up("ben@example.com").await;
-    let client = service.client();
-    let mut visits = Visits::new(&service, &client);
-    let (workspace, team) = join(&owner, &ben, "owner", &mut visits).await;
+    let joined = Team::with("owner").await;
+    let Team { ben, workspace, team, .. } = &joined;
+    let mut visits = joined.visits("ben@example.com").await;
 
     let given_up = visits.submit(&format!("/members/{}", id(ben.user())), &[("role", "editor")]).await;
     assert_eq!(location(&given_up), "../?said=saved");
@@ -52,7 +73,7 @@ async fn whoever_gives_a_role_up_or_leaves_comes_to_a_page_that_they_may_see() {
     assert_eq!(location(&left), "../../?said=left");
     assert!(cookies(left.headers())[0].starts_with("lectern_workspace=; "), "it is taken away");
     assert!(read(&visits, "/?said=left").await.contains("You have left the workspace."));
-    let members = team.read(&format!("/workspaces/{}/members", id(&workspace))).await;
+    let members = team.read(&format!("/workspaces/{}/members", id(workspace))).await;
     assert_eq!(members.as_array().map(Vec::len), Some(1), "{members:#}");
     let account = read(&visits, "/account").await;
     assert!(!account.contains("Leave this workspace"), "nobody leaves their own: {account}");
@@ -61,13 +82,9 @@ async fn whoever_gives_a_role_up_or_leaves_comes_to_a_page_that_they_may_see() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_leads_members_to_its_workspace_and_tells_nobody_what_there_is() {
     const OFFER: &str = "Is it in another workspace?";
-    let service = service().await;
-    let owner = service.signed_up("ada@example.com").await;
-    let ben = service.signed_up("ben@example.com").await;
+    let joined = Team::with("editor").await;
+    let Team { service, client, ada, workspace, team, .. } = &joined;
     let eve = service.signed_up("eve@example.com").await;
-    let client = service.client();
-    let mut visits = Visits::new(&service, &client);
-    let (workspace, team) = join(&owner, &ben, "editor", &mut visits).await;
     let note = team.create_document(&json!({"name": "Note", "type": "TXT", "content": "A note."})).await;
     let link = format!("documents/{}?page=2", id(&note));
     let missing = async |visits: &Visits<'_>, path: &str| {
@@ -77,38 +94,38 @@ async fn a_link_leads_members_to_its_workspace_and_tells_nobody_what_there_is() 
     };
 
     // Signed in anew, somebody is in their own workspace, and opens a link that a colleague sent.
-    let mut visits = Visits::new(&service, &client);
+    let mut visits = Visits::new(service, client);
     let sign_in = [("email", "ben@example.com"), ("password", PASSWORD), ("next", link.as_str())];
     assert_eq!(location(&visits.submit("/sign-in", &sign_in).await), format!("./{link}"));
     let page = missing(&visits, &format!("/{link}&said=saved")).await;
-    let choice = format!("<option value=\"{}\">Team</option>", id(&workspace));
+    let choice = format!("<option value=\"{}\">Team</option>", id(workspace));
     assert!(page.contains(OFFER) && page.contains(&choice), "{page}");
     assert!(page.contains(&format!("name=\"next\" value=\"{link}\"")), "{page}");
-    let chosen = visits.submit("/workspace", &[("workspace", id(&workspace)), ("next", link.as_str())]).await;
+    let chosen = visits.submit("/workspace", &[("workspace", id(workspace)), ("next", link.as_str())]).await;
     assert_eq!(location(&chosen), format!("./{link}"));
     assert!(read(&visits, &format!("/{link}")).await.contains("Note"));
     // An address of elsewhere is not followed.
-    let form = [("workspace", id(&workspace)), ("next", "https://evil.example/")];
+    let form = [("workspace", id(workspace)), ("next", "https://evil.example/")];
     assert_eq!(location(&visits.submit("/workspace", &form).await), "./");
 
     // Whoever is no member reads the same of what there is as of what there is not.
     let other = eve.create("/workspaces", &json!({"name": "Other"})).await;
-    let mut visits = Visits::new(&service, &client);
+    let mut visits = Visits::new(service, client);
     visits.sign_in("eve@example.com").await;
     let mut told = Vec::new();
     for document in [id(&note).to_owned(), uuid::Uuid::now_v7().to_string()] {
         let page = missing(&visits, &format!("/documents/{document}")).await;
         assert!(page.contains(OFFER) && page.contains(id(&other)), "{page}");
-        assert!(!page.contains(id(&workspace)) && !page.contains("Team"), "{page}");
+        assert!(!page.contains(id(workspace)) && !page.contains("Team"), "{page}");
         // The id of the request is another one each time.
         let (page, _) = page.split_once("Request ").expect("the id of the request");
         told.push(page.replace(&document, ""));
     }
     assert_eq!(told[0], told[1]);
     // With one workspace alone there is nothing to offer.
-    let mut visits = Visits::new(&service, &client);
+    let mut visits = Visits::new(service, client);
     visits.sign_in("ada@example.com").await;
-    data(owner.delete_with(&format!("/workspaces/{}", id(&workspace)), &json!({"name": "Team"})).await);
+    data(ada.delete_with(&format!("/workspaces/{}", id(workspace)), &json!({"name": "Team"})).await);
     let page = missing(&visits, &format!("/{link}")).await;
     assert!(page.contains("There is nothing here") && !page.contains(OFFER), "{page}");
 }
@@ -143,19 +160,14 @@ async fn a_new_password_is_said_to_be_set_where_somebody_signs_in_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_owner_is_told_the_name_of_the_workspace() {
-    let service = service().await;
-    let owner = service.signed_up("ada@example.com").await;
-    let ben = service.signed_up("ben@example.com").await;
-    let client = service.client();
-    let mut visits = Visits::new(&service, &client);
-    let (workspace, _) = join(&owner, &ben, "editor", &mut visits).await;
-    visits.sign_in("ada@example.com").await;
+    let joined = Team::with("editor").await;
+    let mut visits = joined.visits("ada@example.com").await;
     let refused = visits.submit("/account/delete", &[("password", PASSWORD)]).await;
     assert_eq!(refused.status(), StatusCode::CONFLICT);
     let page = refused.text().await.expect("a text");
     // The menu beside it has the workspaces to choose from, by their ids.
     let (_, said) = page.split_once("<main").expect("what is said");
-    assert!(said.contains("“Team”") && !said.contains(id(&workspace)), "{page}");
+    assert!(said.contains("“Team”") && !said.contains(id(&joined.workspace)), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,14 +188,11 @@ async fn dates_of_invitations_are_written_as_all_dates_are() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_has_a_button_for_deleting_it_where_that_is_let() {
-    let service = service().await;
-    let owner = service.signed_up("ada@example.com").await;
-    let ben = service.signed_up("ben@example.com").await;
-    let client = service.client();
-    let mut visits = Visits::new(&service, &client);
-    let (_, team) = join(&owner, &ben, "builder", &mut visits).await;
+    let joined = Team::with("builder").await;
+    let mut visits = joined.visits("ben@example.com").await;
     for (role, is_let) in [("owner", false), ("builder", true)] {
-        let token = team.create("/api-tokens", &json!({"description": "for the build", "role": role})).await;
+        let token =
+            joined.team.create("/api-tokens", &json!({"description": "for the build", "role": role})).await;
         let path = format!("tokens/{}/delete?", id(&token));
         let forms = form_addresses(&read(&visits, "/tokens").await);
         assert_eq!(forms.iter().any(|address| address.starts_with(&path)), is_let, "{role}");
@@ -287,16 +296,11 @@ async fn read_invitation(answer: Response) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_deletes_a_workspace_by_its_name_and_the_account_after_it() {
-    let service = service().await;
-    let owner = service.signed_up("ada@example.com").await;
-    let ben = service.signed_up("ben@example.com").await;
-    let client = service.client();
-    let mut visits = Visits::new(&service, &client);
-    let (workspace, _) = join(&owner, &ben, "editor", &mut visits).await;
-    visits.sign_in("ada@example.com").await;
-    visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
+    let joined = Team::with("editor").await;
+    let Team { ada, workspace, .. } = &joined;
+    let mut visits = joined.visits("ada@example.com").await;
     let page = read(&visits, "/members").await;
-    let path = format!("workspace/delete?page-workspace={}", id(&workspace));
+    let path = format!("workspace/delete?page-workspace={}", id(workspace));
     assert!(form_addresses(&page).contains(&path), "{page}");
     let path = format!("/{path}");
     let refused = visits.submit(&path, &[("name:text", "Another")]).await;
@@ -306,8 +310,8 @@ async fn an_owner_deletes_a_workspace_by_its_name_and_the_account_after_it() {
     let gone = visits.submit(&path, &[("name:text", "Team")]).await;
     assert_eq!(location(&gone), "../?said=workspace-deleted");
     assert!(read(&visits, "/?said=workspace-deleted").await.contains("The workspace is deleted"));
-    let left = owner.read("/workspaces").await;
-    assert!(left.as_array().is_some_and(|all| all.iter().all(|one| id(one) != id(&workspace))), "{left:#}");
+    let left = ada.read("/workspaces").await;
+    assert!(left.as_array().is_some_and(|all| all.iter().all(|one| id(one) != id(workspace))), "{left:#}");
     let gone = visits.submit("/account/delete", &[("password", PASSWORD)]).await;
     assert_eq!(location(&gone), "../sign-in?said=account-deleted");
 }
