@@ -168,6 +168,32 @@ pub async fn list(
     })?)
 }
 
+/// Those of these passages that are of a workspace's document, in the order of the source; those of its active generation.
+pub async fn of_ids(
+    db: &Db,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    ids: &[ChunkId],
+) -> Result<Vec<Chunk>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT chunks.ordinal, chunks.chunk_id, chunks.document_id, chunks.tokens, chunks.place, chunks.text
+             FROM documents JOIN chunks ON chunks.generation_id = documents.active_generation
+             WHERE documents.deleted_at IS NULL AND documents.id = ",
+        );
+        query.push_bind(document).push(" AND documents.workspace_id = ").push_bind(workspace);
+        query.push(" AND chunks.chunk_id IN (");
+        let mut listed = query.separated(", ");
+        for id in ids {
+            listed.push_bind(*id);
+        }
+        query.push(") ORDER BY chunks.ordinal").build_query_as().fetch_all(c).await
+    })?)
+}
+
 /// Read by strangers who have a link, so no more than the one passage may be read for it.
 pub(super) const SELECT_ORDINAL: &str =
     "SELECT chunks.ordinal FROM documents JOIN chunks ON chunks.generation_id = documents.active_generation

@@ -228,53 +228,33 @@ pub async fn per_day(db: &Db, workspace: WorkspaceId, from: Timestamp) -> Result
     })?)
 }
 
-/// At most `limit` of those of somebody's `latest` traces that name a document, newest first. Their bodies are read [one by one](body):
-/// together they can be more than should be in memory at once.
+/// At most `limit` of somebody's traces older than `before`, newest first, whatever they name; of each that names a document its body,
+/// as JSON. A body can have a megabyte: so few are asked for at once as may be in memory together.
 pub async fn naming(
     db: &Db,
     owner: RunOwner,
     document: DocumentId,
     now: Timestamp,
-    latest: u32,
+    before: TraceId,
     limit: u32,
-) -> Result<Vec<TraceId>> {
+) -> Result<Vec<(TraceId, Option<String>)>> {
     // As it stands between quotation marks in the JSON.
     let named = format!("\"{document}\"");
     Ok(on!(db, |c| {
-        // The limit within keeps both databases from looking into the bodies of any others.
-        sqlx::query_scalar(
-        "SELECT id FROM (
-             SELECT id, body FROM traces
-             WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2 AND token_id IS NOT DISTINCT FROM $3
-               AND expires_at > $4
-             ORDER BY id DESC LIMIT $6) AS newest
-         WHERE REPLACE(body, $5, '') <> body ORDER BY id DESC LIMIT $7"
+        sqlx::query_as(
+        "SELECT id, CASE WHEN REPLACE(body, $5, '') <> body THEN body END FROM traces
+         WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2 AND token_id IS NOT DISTINCT FROM $3
+           AND expires_at > $4 AND id < $6
+         ORDER BY id DESC LIMIT $7"
     )
     .bind(owner.workspace_id)
     .bind(owner.user)
     .bind(owner.token)
     .bind(now)
     .bind(named.as_str())
-    .bind(i64::from(latest))
+    .bind(before)
     .bind(i64::from(limit))
     .fetch_all(c)
-    })?)
-}
-
-/// The body, as JSON, of one of somebody's traces; none when it has expired.
-pub async fn body(db: &Db, owner: RunOwner, id: TraceId, now: Timestamp) -> Result<Option<String>> {
-    Ok(on!(db, |c| {
-        sqlx::query_scalar(
-            "SELECT body FROM traces
-             WHERE id = $1 AND workspace_id = $2 AND COALESCE(created_by, workspace_id) = $3
-               AND token_id IS NOT DISTINCT FROM $4 AND expires_at > $5",
-        )
-        .bind(id)
-        .bind(owner.workspace_id)
-        .bind(owner.user)
-        .bind(owner.token)
-        .bind(now)
-        .fetch_optional(c)
     })?)
 }
 

@@ -1,60 +1,60 @@
 //! What those who only ask agents see of a document: the passages that were cited to them, and the pages on which these stand.
 
 use std::{
-    collections::HashSet,
-    ops::{ControlFlow, Range, RangeInclusive},
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::{Range, RangeInclusive},
 };
 
 use lectern_db as db;
 use lectern_shared::{
-    ids::{ChunkId, DocumentId},
+    ids::{ChunkId, DocumentId, TraceId},
     model::{
         document::{Chunk, Document},
         workspace::RunOwner,
     },
 };
-
 use uuid::Uuid;
 
 use super::{DocumentService, unknown};
 use crate::error::ApiError;
 
-/// Latest traces among which those are looked for that name a document. The database looks through them.
+/// Latest traces among which those are looked for that name a document.
 const LATEST: u32 = 1_000;
 /// Traces that name the document and are read, the latest ones.
-const READ: u32 = 200;
+const READ: usize = 200;
+/// Traces that are looked at in one statement. What all of them say may be in memory at once.
+const TOGETHER: u32 = 20;
 /// Passages that are looked for: more than any traces of runs name, and what tools made up takes no more memory.
 const MOST_CITED: usize = 50_000;
 /// Passages that are read at a time.
-const PAGE: u32 = 200;
+const PAGE: usize = 200;
 
 /// What of a document was cited to somebody.
 #[derive(Debug, Default)]
 pub(crate) struct CitedParts {
-    passages: HashSet<ChunkId>,
+    /// With the number that each has in the document.
+    passages: HashMap<ChunkId, i64>,
     /// The first and the last page of each passage.
     pages: Vec<RangeInclusive<u32>>,
-    /// Stretches of the text, in its order; passages that touch or overlap are one.
-    stretches: Vec<Range<u64>>,
+    /// Where each passage ends in the text, by where it begins.
+    stretches: BTreeMap<u64, u64>,
 }
 
 impl CitedParts {
-    /// Adds a passage, which begins no earlier than those before.
+    /// Adds a passage.
     fn add(&mut self, chunk: &Chunk) {
         let place = &chunk.place.0;
-        self.passages.insert(chunk.chunk_id);
+        self.passages.insert(chunk.chunk_id, chunk.ordinal);
         if let Some(first) = place.page {
             self.pages.push(first..=place.page_end.unwrap_or(first));
         }
-        match self.stretches.last_mut() {
-            Some(last) if place.char_start <= last.end => last.end = last.end.max(place.char_end),
-            Some(_) | None => self.stretches.push(place.char_start..place.char_end),
-        }
+        let end = self.stretches.entry(place.char_start).or_default();
+        *end = place.char_end.max(*end);
     }
 
     /// Whether a passage is one of them.
     pub(crate) fn has_passage(&self, id: ChunkId) -> bool {
-        self.passages.contains(&id)
+        self.passages.contains_key(&id)
     }
 
     /// Whether something of a page is.
@@ -62,9 +62,24 @@ impl CitedParts {
         self.pages.iter().any(|pages| pages.contains(&page))
     }
 
-    /// Whether all of a stretch of the text is.
+    /// Whether all of a stretch of the text is. Passages that touch or overlap are one.
     pub(crate) fn has_stretch(&self, stretch: &Range<u64>) -> bool {
-        self.stretches.iter().any(|whole| whole.start <= stretch.start && stretch.end <= whole.end)
+        let mut reached = stretch.start;
+        for (begin, end) in self.stretches.range(..stretch.end) {
+            if *begin > reached {
+                return false;
+            }
+            reached = reached.max(*end);
+        }
+        reached >= stretch.end
+    }
+
+    /// At most `limit` of the passages from a number on, in the order of the source.
+    fn passages_from(&self, from: i64, limit: usize) -> Vec<ChunkId> {
+        let from = self.passages.iter().filter(|(_, ordinal)| **ordinal >= from);
+        let mut passages: Vec<(i64, ChunkId)> = from.map(|(id, ordinal)| (*ordinal, *id)).collect();
+        passages.sort_unstable();
+        passages.into_iter().take(limit).map(|(_, id)| id).collect()
     }
 }
 
@@ -80,17 +95,13 @@ impl DocumentService {
         from: i64,
         limit: u32,
     ) -> Result<Vec<Chunk>, ApiError> {
-        let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut cited = Vec::new();
-        let take = |chunk: Chunk| {
-            cited.push(chunk);
-            if cited.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
-        self.each_cited(owner, id, from, take).await?;
-        Ok(cited)
+        let (_, cited) = self.cited_parts(owner, id, |_: &CitedParts| false).await?;
+        let passages = cited.passages_from(from, usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(db::chunks::of_ids(&self.db, owner.workspace_id, id, &passages).await?)
     }
 
-    /// A document, and what of it stands in traces of somebody's own.
+    /// A document, and what of it stands in traces of somebody's own. The latest are looked at first, and no more of them than it takes
+    /// until `is_enough`: what somebody looks at was mostly cited to them just before.
     ///
     /// # Errors
     /// Not found, when nothing of the document ever did.
@@ -98,63 +109,38 @@ impl DocumentService {
         &self,
         owner: RunOwner,
         id: DocumentId,
+        is_enough: impl Fn(&CitedParts) -> bool + Send,
     ) -> Result<(Document, CitedParts), ApiError> {
-        let mut cited = CitedParts::default();
-        let take = |chunk: Chunk| {
-            cited.add(&chunk);
-            ControlFlow::Continue(())
-        };
-        let document = self.each_cited(owner, id, 0, take).await?;
-        Ok((document, cited))
-    }
-
-    /// Goes through the passages of a document from a number on that stand in traces of somebody's own, in the order of the source, as
-    /// long as more are taken.
-    ///
-    /// # Errors
-    /// Not found, when no trace names the document.
-    async fn each_cited(
-        &self,
-        owner: RunOwner,
-        id: DocumentId,
-        mut from: i64,
-        mut take: impl FnMut(Chunk) -> ControlFlow<()> + Send,
-    ) -> Result<Document, ApiError> {
-        let document = db::documents::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?;
-        self.recorder.settled(owner.workspace_id).await;
-        let cited_ids = self.cited_ids(owner, id).await?.ok_or_else(unknown)?;
-        loop {
-            let page = db::chunks::list(&self.db, owner.workspace_id, id, from, PAGE).await?;
-            let Some(last) = page.last().map(|last| last.ordinal) else { return Ok(document) };
-            for chunk in page.into_iter().filter(|chunk| cited_ids.contains(&chunk.chunk_id)) {
-                if take(chunk).is_break() {
-                    return Ok(document);
-                }
-            }
-            from = last + 1;
-        }
-    }
-
-    /// The ids of all passages in those of somebody's latest traces that name a document; none when no trace does. One trace at a time is
-    /// in memory.
-    async fn cited_ids(&self, owner: RunOwner, id: DocumentId) -> Result<Option<HashSet<ChunkId>>, ApiError> {
+        let workspace = owner.workspace_id;
+        let document = db::documents::find(&self.db, workspace, id).await?.ok_or_else(unknown)?;
+        self.recorder.settled(workspace).await;
         let now = self.clock.now();
-        let traces = db::traces::naming(&self.db, owner, id, now, LATEST, READ).await?;
-        if traces.is_empty() {
-            return Ok(None);
-        }
-        let mut cited = HashSet::new();
-        for trace in traces {
-            // What is deleted meanwhile cites nothing.
-            let Some(body) = db::traces::body(&self.db, owner, trace, now).await? else { continue };
-            for chunk in chunk_ids(&body) {
-                if cited.len() < MOST_CITED {
-                    cited.insert(chunk);
+        let mut cited = CitedParts::default();
+        let mut known = HashSet::new();
+        let (mut before, mut left, mut read) = (TraceId::from(Uuid::max()), LATEST, 0);
+        while left > 0 && read < READ && !is_enough(&cited) {
+            let limit = TOGETHER.min(left);
+            let traces = db::traces::naming(&self.db, owner, id, now, before, limit).await?;
+            let Some((last, _)) = traces.last() else { break };
+            before = *last;
+            left = if traces.len() < limit as usize { 0 } else { left - limit };
+            let bodies: Vec<String> =
+                traces.into_iter().filter_map(|(_, body)| body).take(READ - read).collect();
+            read += bodies.len();
+            for some in new_passages(&bodies, &mut known).chunks(PAGE) {
+                for chunk in db::chunks::of_ids(&self.db, workspace, id, some).await? {
+                    cited.add(&chunk);
                 }
             }
         }
-        Ok(Some(cited))
+        if read == 0 { Err(unknown()) } else { Ok((document, cited)) }
     }
+}
+
+/// The passages in traces that are not known yet, which they are from then on.
+fn new_passages(traces: &[String], known: &mut HashSet<ChunkId>) -> Vec<ChunkId> {
+    let ids = traces.iter().flat_map(|trace| chunk_ids(trace));
+    ids.filter(|id| known.len() < MOST_CITED && known.insert(*id)).collect()
 }
 
 /// The ids of passages in a trace's JSON.
@@ -201,8 +187,24 @@ mod tests {
         for within in [100..250, 100..101, 249..250, 400..500, 650..700] {
             assert!(cited.has_stretch(&within), "{within:?}");
         }
-        for beyond in [99..101, 200..251, 250..400, 200..450, 0..1_000] {
+        for beyond in [99..101, 200..251, 250..400, 200..450, 0..1_000, 250..251, 399..400] {
             assert!(!cited.has_stretch(&beyond), "{beyond:?}");
         }
+    }
+
+    #[test]
+    fn in_which_order_passages_were_cited_makes_no_difference() {
+        let mut cited = CitedParts::default();
+        for (ordinal, characters) in [(7, 400..500), (2, 180..250), (1, 100..200), (3, 180..220)] {
+            let chunk = Chunk { ordinal, ..chunk(u128::try_from(ordinal).unwrap(), None, characters) };
+            cited.add(&chunk);
+        }
+        assert!(cited.has_stretch(&(100..250)) && !cited.has_stretch(&(100..251)));
+        let ids = |numbers: &[u128]| -> Vec<ChunkId> {
+            numbers.iter().map(|number| Uuid::from_u128(*number).into()).collect()
+        };
+        assert_eq!(cited.passages_from(0, 10), ids(&[1, 2, 3, 7]));
+        assert_eq!(cited.passages_from(2, 2), ids(&[2, 3]));
+        assert!(cited.passages_from(8, 10).is_empty());
     }
 }

@@ -90,7 +90,7 @@ impl PageService {
         }
     }
 
-    /// A document, the workspace that it is in, and what of it may be seen; none when all of it may.
+    /// A document, the workspace that it is in, and what of it may be seen, as far as it takes until `is_enough`; none when all of it may.
     ///
     /// # Errors
     /// Not found, too, for roles that do not edit documents, when nothing of it was cited to them.
@@ -98,10 +98,11 @@ impl PageService {
         &self,
         actor: &Actor,
         id: DocumentId,
+        is_enough: impl Fn(&CitedParts) -> bool + Send,
     ) -> Result<(WorkspaceId, Document, Option<CitedParts>), ApiError> {
         let Ok(owner) = actor.may(Permission::EditDocuments) else {
             let owner = actor.may_read_cited()?;
-            let (document, cited) = self.documents.cited_parts(owner, id).await?;
+            let (document, cited) = self.documents.cited_parts(owner, id, is_enough).await?;
             return Ok((owner.workspace_id, document, Some(cited)));
         };
         Ok((owner.workspace_id, self.documents.load(actor, id).await?, None))
@@ -119,7 +120,7 @@ impl PageService {
         from: i64,
         limit: u32,
     ) -> Result<Vec<PageInfo>, ApiError> {
-        let (workspace, document, cited) = self.open(actor, id).await?;
+        let (workspace, document, cited) = self.open(actor, id, |_: &CitedParts| false).await?;
         self.stored(workspace, &document).await?;
         let pages = match &cited {
             None => db::pages::list(&self.db, workspace, id, from, limit).await?,
@@ -172,7 +173,10 @@ impl PageService {
         id: DocumentId,
         mut view: PageView,
     ) -> Result<ShownPage, ApiError> {
-        let (workspace, document, cited) = self.open(actor, id).await?;
+        let is_enough = |cited: &CitedParts| {
+            cited.has_page(view.page) && view.highlights.iter().all(|highlight| highlight.is_within(cited))
+        };
+        let (workspace, document, cited) = self.open(actor, id, is_enough).await?;
         if let Some(cited) = cited {
             if !cited.has_page(view.page) {
                 return Err(self.no_such_page(workspace, &document).await?);

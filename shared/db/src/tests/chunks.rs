@@ -53,8 +53,17 @@ async fn a_passage_is_found_by_its_id_in_the_generation_that_answers_and_in_its_
         };
         assert_eq!(ordinal(owner, document, ids[2]).await, Some(2), "{}", t.name);
         assert_eq!(ordinal(other, document, ids[2]).await, None, "{}", t.name);
+        let some = [ids[2], ids[0]];
+        let texts = async |workspace, document| -> Vec<String> {
+            let found = chunks::of_ids(&t.db, workspace, document, &some).await.unwrap();
+            found.into_iter().map(|chunk| chunk.text).collect()
+        };
+        assert_eq!(texts(owner, document).await, ["zero", "two"], "{}: in the order of the source", t.name);
+        assert!(texts(other, document).await.is_empty(), "{}", t.name);
+        assert!(chunks::of_ids(&t.db, owner, document, &[]).await.unwrap().is_empty(), "{}", t.name);
         let (another, _) = published(&t.db, owner, "another", &["zero"], at(0)).await;
         assert_eq!(ordinal(owner, another, ids[0]).await, None, "{}", t.name);
+        assert!(texts(owner, another).await.is_empty(), "{}", t.name);
 
         enqueue(&t.db, owner, document, at(1)).await;
         let held = claim(&t.db, at(1)).await.unwrap();
@@ -62,8 +71,10 @@ async fn a_passage_is_found_by_its_id_in_the_generation_that_answers_and_in_its_
         publish(&t.db, &held, generation, at(1)).await;
         assert_eq!(ordinal(owner, document, ids[0]).await, Some(0), "{}: what stayed as it was", t.name);
         assert_eq!(ordinal(owner, document, ids[1]).await, None, "{}: what changed", t.name);
+        assert_eq!(texts(owner, document).await, ["zero"], "{}: what answers", t.name);
         commit!(t.db, |tx| documents::delete(tx, owner, document, at(2), at(2)));
         assert_eq!(ordinal(owner, document, ids[0]).await, None, "{}: what was deleted", t.name);
+        assert!(texts(owner, document).await.is_empty(), "{}: what was deleted", t.name);
     }
 }
 

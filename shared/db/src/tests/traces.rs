@@ -86,7 +86,7 @@ async fn traces_are_listed_newest_first_for_one_agent_or_all() {
 }
 
 #[tokio::test]
-async fn traces_that_name_a_document_are_found_among_the_latest_of_whoever_asked_and_read_one_by_one() {
+async fn traces_are_gone_through_from_the_newest_on_and_those_that_name_a_document_have_their_body() {
     for t in &both().await {
         let (ours, theirs) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (agent, other) = (agent(&t.db, ours, at(0)).await, agent(&t.db, theirs, at(0)).await);
@@ -99,28 +99,28 @@ async fn traces_that_name_a_document_are_found_among_the_latest_of_whoever_asked
         };
         let owner = run_in(ours);
         let by_token = RunOwner { token: Some(ApiTokenId::generate()), ..owner };
-        let oldest = naming(owner, agent, named, 100).await;
         let first = naming(owner, agent, named, 100).await;
-        naming(owner, agent, unnamed, 100).await;
-        naming(by_token, agent, named, 100).await;
+        let between = naming(owner, agent, unnamed, 100).await;
+        let of_token = naming(by_token, agent, named, 100).await;
         naming(owner, agent, named, 10).await;
-        naming(run_in(theirs), other, named, 100).await;
+        let of_others = naming(run_in(theirs), other, named, 100).await;
         let last = naming(owner, agent, named, 100).await;
 
-        let found = traces::naming(&t.db, owner, named, at(10), 100, 100).await.unwrap();
-        assert_eq!(found, [last.id, first.id, oldest.id], "{}", t.name);
-        // The one between them is one of the latest, too.
-        let found = traces::naming(&t.db, owner, named, at(10), 3, 100).await.unwrap();
-        assert_eq!(found, [last.id, first.id], "{}", t.name);
-        // And it takes no place among those that name it.
-        let found = traces::naming(&t.db, owner, named, at(10), 100, 2).await.unwrap();
-        assert_eq!(found, [last.id, first.id], "{}", t.name);
-        let body = traces::body(&t.db, owner, first.id, at(10)).await.unwrap().unwrap();
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&body).unwrap(), first.body.0, "{}", t.name);
-        for (asker, now) in [(by_token, 10), (run_in(theirs), 10), (owner, 100)] {
-            let body = traces::body(&t.db, asker, first.id, at(now)).await.unwrap();
-            assert_eq!(body, None, "{}: {asker:?} at {now}", t.name);
-        }
+        let found = async |owner: RunOwner, now: u64, before: TraceId, limit: u32| {
+            let found = traces::naming(&t.db, owner, named, at(now), before, limit).await.unwrap();
+            let body = |body: String| serde_json::from_str::<serde_json::Value>(&body).unwrap();
+            found.into_iter().map(|(id, named)| (id, named.map(body))).collect::<Vec<_>>()
+        };
+        let end: TraceId = uuid::Uuid::max().into();
+        let whole = |trace: &StoredTrace| (trace.id, Some(trace.body.0.clone()));
+        let all = [whole(&last), (between.id, None), whole(&first)];
+        assert_eq!(found(owner, 10, end, 100).await, all, "{}", t.name);
+        // One that names something else counts as one that was looked at.
+        assert_eq!(found(owner, 10, end, 2).await, all[..2], "{}", t.name);
+        assert_eq!(found(owner, 10, between.id, 2).await, all[2..], "{}", t.name);
+        assert_eq!(found(by_token, 10, end, 100).await, [whole(&of_token)], "{}", t.name);
+        assert_eq!(found(run_in(theirs), 10, end, 100).await, [whole(&of_others)], "{}", t.name);
+        assert!(found(owner, 100, end, 100).await.is_empty(), "{}: they have expired", t.name);
     }
 }
 
