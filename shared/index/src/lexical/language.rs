@@ -7,8 +7,9 @@ use rust_stemmers::Algorithm;
 use whatlang::{Detector, Lang, Script};
 
 use super::{
+    script::GramScript,
     stop_words::FunctionWords,
-    tokenize::{GramScript, TokenizeMode, tokenize},
+    tokenize::{TokenizeMode, tokenize},
 };
 
 /// The most bytes that detection looks at: more does not change its answer, only its time.

@@ -18,6 +18,7 @@ mod language;
 mod lead_in;
 mod passage;
 mod query;
+mod script;
 mod sentences;
 mod stop_words;
 mod terms;

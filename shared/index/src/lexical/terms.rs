@@ -9,7 +9,7 @@ use super::{
     TermId,
     fold::{fold_accents, has_accents},
     language::stemmer,
-    tokenize::GramScript,
+    script::GramScript,
 };
 
 /// The scripts that stemmers exist for.
