@@ -90,10 +90,21 @@ pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<Op
 }
 
 /// Keeps one of a workspace's agents from changing or going until the transaction ends; false when there is no such agent.
-async fn lock_row(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
+pub(super) async fn lock_row(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query("UPDATE agents SET version = version WHERE id = $1 AND workspace_id = $2")
+            .bind(id)
+            .bind(workspace)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Notes that something else of a workspace's agent, or of what it answers from, is so from now on; false when there is no such agent.
+pub(super) async fn raise_version(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND workspace_id = $2")
             .bind(id)
             .bind(workspace)
     )?;
@@ -164,12 +175,7 @@ pub async fn link(
         return Ok(None);
     }
     if add_link(tx, owner, agent, document, now).await? {
-        execute!(
-            tx,
-            sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND workspace_id = $2")
-                .bind(agent)
-                .bind(workspace)
-        )?;
+        raise_version(tx, workspace, agent).await?;
     }
     Ok(on!(tx, |c| sqlx::query_as(
         "SELECT * FROM agent_documents WHERE agent_id = $1 AND document_id = $2 AND workspace_id = $3"

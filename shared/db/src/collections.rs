@@ -17,7 +17,7 @@ use lectern_shared::{
 use sqlx::QueryBuilder;
 
 use crate::{
-    Db, Result, Tx,
+    Db, Result, Tx, agents,
     documents::{files::IdWindow, select_document},
     execute, locks, on,
 };
@@ -358,10 +358,14 @@ pub async fn link(
 ) -> Result<Option<AgentCollection>> {
     let workspace = owner.workspace_id;
     // Neither end may be on its way out at this moment.
-    if lock(tx, workspace, collection).await?.is_none() || !raise_version(tx, workspace, agent).await? {
+    if lock_all(tx, workspace, &[collection]).await?.is_none()
+        || !agents::lock_row(tx, workspace, agent).await?
+    {
         return Ok(None);
     }
-    add_link(tx, owner, agent, collection, now).await?;
+    if add_link(tx, owner, agent, collection, now).await? {
+        agents::raise_version(tx, workspace, agent).await?;
+    }
     Ok(on!(tx, |c| sqlx::query_as(
         "SELECT * FROM agent_collections WHERE agent_id = $1 AND collection_id = $2 AND workspace_id = $3"
     )
@@ -380,22 +384,22 @@ pub async fn link_new(
     collection: CollectionId,
     now: Timestamp,
 ) -> Result<bool> {
-    if lock(tx, owner.workspace_id, collection).await?.is_none() {
+    if lock_all(tx, owner.workspace_id, &[collection]).await?.is_none() {
         return Ok(false);
     }
     add_link(tx, owner, agent, collection, now).await?;
     Ok(true)
 }
 
-/// Adds a link between an agent and a collection that stay meanwhile, if there is none.
+/// Adds a link between an agent and a collection that stay meanwhile; false when they are linked already.
 async fn add_link(
     tx: &mut Tx,
     owner: RowOwner,
     agent: AgentId,
     collection: CollectionId,
     now: Timestamp,
-) -> Result<()> {
-    execute!(
+) -> Result<bool> {
+    let rows = execute!(
         tx,
         sqlx::query(
             "INSERT INTO agent_collections (id, workspace_id, created_by, agent_id, collection_id, created_at)
@@ -408,18 +412,7 @@ async fn add_link(
         .bind(collection)
         .bind(now)
     )?;
-    Ok(())
-}
-
-/// Raises an agent's version; false when it is not the workspace's.
-async fn raise_version(tx: &mut Tx, workspace: WorkspaceId, agent: AgentId) -> Result<bool> {
-    let rows = execute!(
-        tx,
-        sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND workspace_id = $2")
-            .bind(agent)
-            .bind(workspace)
-    )?;
-    Ok(rows == 1)
+    Ok(rows > 0)
 }
 
 /// One of a workspace's links.
@@ -463,5 +456,5 @@ pub async fn unlink(tx: &mut Tx, workspace: WorkspaceId, id: AgentCollectionId) 
     .bind(workspace)
     .fetch_optional(c))?;
     let Some(agent) = agent else { return Ok(false) };
-    raise_version(tx, workspace, agent).await
+    agents::raise_version(tx, workspace, agent).await
 }

@@ -12,7 +12,7 @@ use lectern_shared::{
     },
 };
 
-use crate::{Db, Result, Tx, execute, locks, on};
+use crate::{Db, Result, Tx, agents, execute, locks, on};
 
 /// Adds a tool.
 pub async fn insert(tx: &mut Tx, tool: &Tool) -> Result<()> {
@@ -71,27 +71,6 @@ async fn touch_agents(tx: &mut Tx, workspace: WorkspaceId, tool: ToolId) -> Resu
         )
         .bind(workspace)
         .bind(tool)
-    )?;
-    Ok(())
-}
-
-/// Keeps one of a workspace's agents from being deleted before the transaction ends; false when there is no such agent.
-async fn lock_agent(tx: &mut Tx, workspace: WorkspaceId, agent: AgentId) -> Result<bool> {
-    let rows = execute!(
-        tx,
-        sqlx::query("UPDATE agents SET version = version WHERE id = $1 AND workspace_id = $2")
-            .bind(agent)
-            .bind(workspace)
-    )?;
-    Ok(rows == 1)
-}
-
-async fn touch_agent(tx: &mut Tx, workspace: WorkspaceId, agent: AgentId) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND workspace_id = $2")
-            .bind(agent)
-            .bind(workspace)
     )?;
     Ok(())
 }
@@ -182,7 +161,7 @@ pub async fn link(
     let Some(Tool { calls_agent, .. }) = lock(tx, workspace, tool).await? else {
         return Ok(LinkOutcome::Unknown);
     };
-    if !lock_agent(tx, workspace, agent).await? {
+    if !agents::lock_row(tx, workspace, agent).await? {
         return Ok(LinkOutcome::Unknown);
     }
     if let Some(called) = calls_agent
@@ -214,7 +193,7 @@ pub async fn link(
         .bind(now)
     )?;
     if added > 0 {
-        touch_agent(tx, workspace, agent).await?;
+        agents::raise_version(tx, workspace, agent).await?;
     }
     let link = on!(tx, |c| sqlx::query_as(
         "SELECT * FROM agent_tools WHERE agent_id = $1 AND tool_id = $2 AND workspace_id = $3"
@@ -313,6 +292,5 @@ pub async fn unlink(tx: &mut Tx, workspace: WorkspaceId, id: AgentToolId) -> Res
     .bind(workspace)
     .fetch_optional(c))?;
     let Some(agent) = agent else { return Ok(false) };
-    touch_agent(tx, workspace, agent).await?;
-    Ok(true)
+    agents::raise_version(tx, workspace, agent).await
 }

@@ -239,7 +239,9 @@ async fn an_agent_and_a_collection_of_one_workspace_are_linked_once() {
         let first = link(owner, mine, set, 2).await.unwrap();
         assert_eq!((first.agent_id, first.collection_id), (mine, set), "{}", t.name);
         assert_eq!((first.owner, first.created_at), (made_in(owner), at(2)), "{}", t.name);
+        let before = version(&t.db, mine).await;
         assert_eq!(link(owner, mine, set, 3).await.as_ref(), Some(&first), "{}", t.name);
+        assert_eq!(version(&t.db, mine).await, before, "{}: it answers from what it answered from", t.name);
         for (workspace, agent, collection) in
             [(owner, theirs, set), (owner, mine, their_set), (other, mine, set), (other, theirs, set)]
         {
