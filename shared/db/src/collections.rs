@@ -306,19 +306,22 @@ pub async fn list_documents(
     before: DocumentId,
     limit: u32,
 ) -> Result<Vec<Document>> {
-    Ok(on!(db, |c| {
-        sqlx::query_as(select_document!(
-        "d.workspace_id = $1 AND d.id < $2
-           AND d.id IN (SELECT document_id FROM collection_documents WHERE collection_id = $3 AND workspace_id = $1)
-         ORDER BY d.id DESC LIMIT $4"
-    ))
-    .bind(workspace)
-    .bind(before)
-    .bind(collection)
-    .bind(i64::from(limit))
-    .fetch_all(c)
-    })?)
+    Ok(on!(db, |c| sqlx::query_as(LIST_DOCUMENTS)
+        .bind(workspace)
+        .bind(before)
+        .bind(collection)
+        .bind(i64::from(limit))
+        .fetch_all(c))?)
 }
+
+/// By a range of what is in the collection, and in its order, for the reason that [`crate::documents::LIST`] has. Whose the documents are,
+/// their places in the collection tell: else SQLite takes all of the workspace's, and sorts them.
+pub(crate) const LIST_DOCUMENTS: &str = select_document!(
+    "",
+    "JOIN collection_documents cd ON cd.document_id = d.id",
+    "cd.workspace_id = $1 AND cd.collection_id >= $3 AND (cd.collection_id, cd.document_id) < ($3, $2)
+     ORDER BY cd.collection_id DESC, cd.document_id DESC LIMIT $4"
+);
 
 /// In which collections these documents of a workspace are, the oldest collections first.
 pub async fn of_documents(

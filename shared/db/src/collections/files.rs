@@ -45,19 +45,7 @@ pub async fn list(
     selection: FileSelection,
     window: &IdWindow,
 ) -> Result<Vec<CollectionFile>> {
-    let select = if window.is_ascending {
-        select_files!(
-            "d.workspace_id = $1 AND cd.collection_id = $2 AND d.id > $3 AND d.id < $4
-             AND ($5 IS NULL OR cd.batch_id = $5) AND ($6 IS NULL OR j.state = $6 OR j.state = $7)
-             ORDER BY d.id LIMIT $8"
-        )
-    } else {
-        select_files!(
-            "d.workspace_id = $1 AND cd.collection_id = $2 AND d.id > $3 AND d.id < $4
-             AND ($5 IS NULL OR cd.batch_id = $5) AND ($6 IS NULL OR j.state = $6 OR j.state = $7)
-             ORDER BY d.id DESC LIMIT $8"
-        )
-    };
+    let select = if window.is_ascending { OLDEST } else { NEWEST };
     let (state, or_state) = selection.states.unzip();
     Ok(on!(db, |c| sqlx::query_as(select)
         .bind(workspace)
@@ -70,6 +58,20 @@ pub async fn list(
         .bind(i64::from(window.limit))
         .fetch_all(c))?)
 }
+
+/// By ranges of what is in the collection, as [`super::LIST_DOCUMENTS`].
+pub(crate) const OLDEST: &str = select_files!(
+    "cd.workspace_id = $1 AND (cd.collection_id, cd.document_id) > ($2, $3) AND (cd.collection_id, cd.document_id) < ($2, $4)
+     AND ($5 IS NULL OR cd.batch_id = $5) AND ($6 IS NULL OR j.state = $6 OR j.state = $7)
+     ORDER BY cd.collection_id, cd.document_id LIMIT $8"
+);
+
+/// [`OLDEST`] the other way round.
+pub(crate) const NEWEST: &str = select_files!(
+    "cd.workspace_id = $1 AND (cd.collection_id, cd.document_id) > ($2, $3) AND (cd.collection_id, cd.document_id) < ($2, $4)
+     AND ($5 IS NULL OR cd.batch_id = $5) AND ($6 IS NULL OR j.state = $6 OR j.state = $7)
+     ORDER BY cd.collection_id DESC, cd.document_id DESC LIMIT $8"
+);
 
 /// The statement of [`find`].
 const FIND: &str = select_files!("d.workspace_id = $1 AND cd.collection_id = $2 AND d.id = $3");

@@ -1,58 +1,112 @@
 //! What a page of documents costs.
 
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::{AssertSqlSafe, PgPool, Row};
 use uuid::Uuid;
 
 use crate::{
-    Db,
+    Db, collections,
     documents::{self, files},
-    testing::{at, both, workspace},
-    tests::fairness::queue,
+    locks,
+    testing::{TestDb, at, both, made_in, workspace},
+    tests::{collections::collection, fairness::queue},
 };
 
 const PAGE: u64 = 50;
 
+/// Fails unless SQLite goes along an index, in the order of what is asked for.
+async fn assert_in_order(t: &TestDb, statement: &str, index: &str, range: &str) {
+    let plan = t.query_plan(statement).await;
+    let by_index = |step: &String| step.contains(index) && step.contains(range);
+    let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
+    assert!(plan.iter().any(by_index) && !is_sorted, "{plan:#?}");
+}
+
+/// Fails unless PostgreSQL goes past no row that is not on the page.
+async fn assert_reads_a_page(pool: &PgPool, statement: &str, values: &[&str]) {
+    let asked = values
+        .iter()
+        .enumerate()
+        .fold(statement.to_owned(), |asked, (place, value)| asked.replace(&format!("${}", place + 1), value));
+    let explain = format!("EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) {asked}");
+    let steps = sqlx::query(AssertSqlSafe(explain)).fetch_all(pool).await.unwrap();
+    let plan: Vec<String> = steps.iter().map(|step| step.get(0)).collect();
+    let read = |step: &String| {
+        let number = |name| step.split(name).nth(1)?.split([' ', ')']).next()?.parse::<u64>().ok();
+        Some(number("rows=")? * number("loops=")?)
+    };
+    assert_eq!(plan.iter().filter_map(read).max(), Some(PAGE), "{plan:#?}");
+}
+
+async fn analyze(pool: &PgPool, tables: &[&str]) {
+    for table in tables {
+        sqlx::query(AssertSqlSafe(format!("ANALYZE {table}"))).execute(pool).await.unwrap();
+    }
+}
+
+/// A value in a statement's text.
+fn quoted(id: &Uuid) -> String {
+    format!("'{id}'")
+}
+
 #[tokio::test]
 async fn a_page_goes_past_nothing_of_others_that_is_newer() {
     // Their other values: where the page begins or ends, and how much is on it.
-    let (least, most, page) = (format!("'{}'", Uuid::nil()), format!("'{}'", Uuid::max()), PAGE.to_string());
-    let lists: [(&str, &[&String]); 3] = [
-        (documents::LIST, &[&most, &page]),
-        (files::NEWEST, &[&least, &most, &page]),
-        (files::OLDEST, &[&least, &most, &page]),
+    let (least, most, page) = (quoted(&Uuid::nil()), quoted(&Uuid::max()), PAGE.to_string());
+    let lists = [
+        (documents::LIST, vec![&most, &page]),
+        (files::NEWEST, vec![&least, &most, &page]),
+        (files::OLDEST, vec![&least, &most, &page]),
     ];
     for t in &both().await {
         let Db::Postgres { pool, .. } = &t.db else {
-            for (list, _) in lists {
-                let plan = t.query_plan(list).await;
-                let by_index = |step: &String| {
-                    step.contains("documents_by_workspace (") && step.contains("(workspace_id,id)<(?,?)")
-                };
-                let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
-                assert!(plan.iter().any(by_index) && !is_sorted, "{plan:#?}");
+            for (list, _) in &lists {
+                assert_in_order(t, list, "documents_by_workspace (", "(workspace_id,id)<(?,?)").await;
             }
             continue;
         };
         let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         queue(&t.db, owner, 100, 0).await;
         queue(&t.db, other, 2_000, 1).await;
-        for table in ["documents", "jobs"] {
-            sqlx::query(AssertSqlSafe(format!("ANALYZE {table}"))).execute(pool).await.unwrap();
+        analyze(pool, &["documents", "jobs"]).await;
+        let owner = quoted(owner.as_uuid());
+        for (list, others) in &lists {
+            let mut values = vec![owner.as_str()];
+            values.extend(others.iter().copied().map(String::as_str));
+            assert_reads_a_page(pool, list, &values).await;
         }
-        for (list, values) in lists {
-            let asked = list.replace("$1", &format!("'{}'", owner.as_uuid()));
-            let asked = values
-                .iter()
-                .enumerate()
-                .fold(asked, |asked, (place, value)| asked.replace(&format!("${}", place + 2), value));
-            let explain = format!("EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) {asked}");
-            let steps = sqlx::query(AssertSqlSafe(explain)).fetch_all(pool).await.unwrap();
-            let plan: Vec<String> = steps.iter().map(|step| step.get(0)).collect();
-            let read = |step: &String| {
-                let number = |name| step.split(name).nth(1)?.split([' ', ')']).next()?.parse::<u64>().ok();
-                Some(number("rows=")? * number("loops=")?)
-            };
-            assert_eq!(plan.iter().filter_map(read).max(), Some(PAGE), "{plan:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_a_collection_goes_past_nothing_that_is_not_in_it() {
+    let (least, most, page) = (quoted(&Uuid::nil()), quoted(&Uuid::max()), PAGE.to_string());
+    for t in &both().await {
+        let Db::Postgres { pool, .. } = &t.db else {
+            let lists = [collections::LIST_DOCUMENTS, collections::files::NEWEST, collections::files::OLDEST];
+            for list in lists {
+                let range = "(collection_id,document_id)<(?,?)";
+                assert_in_order(t, list, "sqlite_autoindex_collection_documents_1", range).await;
+            }
+            continue;
+        };
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let mut sets = Vec::new();
+        for (workspace, count) in [(owner, 100), (other, 2_000), (owner, 1_000)] {
+            let set = collection(&t.db, made_in(workspace), "set").await;
+            let queued = queue(&t.db, workspace, count, 0).await;
+            let mut tx = t.db.begin().await.unwrap();
+            locks::lock_workspace(&mut tx, workspace).await.unwrap();
+            collections::add_documents(&mut tx, workspace, set, &queued).await.unwrap();
+            tx.commit().await.unwrap();
+            sets.push(set);
+        }
+        analyze(pool, &["documents", "jobs", "collection_documents"]).await;
+        let (owner, set) = (quoted(owner.as_uuid()), quoted(sets[0].as_uuid()));
+        let values: [&str; 4] = [&owner, &most, &set, &page];
+        assert_reads_a_page(pool, collections::LIST_DOCUMENTS, &values).await;
+        for list in [collections::files::NEWEST, collections::files::OLDEST] {
+            let values: [&str; 8] = [&owner, &set, &least, &most, "NULL", "NULL", "NULL", &page];
+            assert_reads_a_page(pool, list, &values).await;
         }
     }
 }
