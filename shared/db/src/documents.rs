@@ -12,7 +12,6 @@ pub mod metadata;
 pub mod uploads;
 
 pub use active::{ChangedDocument, active, changed_since};
-use clearing::set_deleted;
 pub(super) use clearing::{delete_all, delete_some};
 
 use std::collections::{BTreeSet, HashSet};
@@ -297,35 +296,6 @@ pub async fn from_stored(tx: &mut Tx, id: DocumentId, warnings: &[IngestionWarni
     Ok(())
 }
 
-/// What is stored of a document besides its row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct DocumentHoldings {
-    /// Generations, those included that no search reads any more.
-    pub generations: i64,
-    /// Passages in all of them.
-    pub chunks: i64,
-    /// Blobs: 1 for an uploaded document.
-    pub blobs: i64,
-}
-
-/// What is to be purged when one of a workspace's documents is deleted; none when there is no such document.
-pub async fn holdings(
-    tx: &mut Tx,
-    workspace: WorkspaceId,
-    id: DocumentId,
-) -> Result<Option<DocumentHoldings>> {
-    Ok(on!(tx, |c| sqlx::query_as(
-        "SELECT (SELECT COUNT(*) FROM generations g WHERE g.document_id = d.id) AS generations,
-                (SELECT COUNT(*) FROM generations g JOIN chunks c ON c.generation_id = g.id
-                 WHERE g.document_id = d.id) AS chunks,
-                CAST(CASE WHEN d.blob_key IS NULL THEN 0 ELSE 1 END AS BIGINT) AS blobs
-         FROM documents d WHERE d.id = $1 AND d.workspace_id = $2 AND d.deleted_at IS NULL"
-    )
-    .bind(id)
-    .bind(workspace)
-    .fetch_optional(c))?)
-}
-
 macro_rules! select_locked {
     ($lock:literal) => {
         concat!(
@@ -362,20 +332,7 @@ pub async fn delete(
     purge_at: Timestamp,
 ) -> Result<bool> {
     bump_search_epoch(tx, workspace).await?;
-    let found: Option<DocumentId> = on!(tx, |c| {
-        sqlx::query_scalar(concat!(
-            "UPDATE documents SET ",
-            set_deleted!("$3"),
-            " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
-        ))
-        .bind(id)
-        .bind(workspace)
-        .bind(now)
-        .fetch_optional(c)
-    })?;
-    let Some(found) = found else { return Ok(false) };
-    clearing::clear(tx, &[found], now, purge_at).await?;
-    Ok(true)
+    clearing::delete_one(tx, workspace, id, now, purge_at).await
 }
 
 /// Deleted documents of which no generation is left, and uploads that were given up or whose time is over; oldest first.

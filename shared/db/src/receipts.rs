@@ -7,13 +7,14 @@ use lectern_shared::{
     model::receipt::DeletionReceipt,
 };
 
-use crate::{Db, Result, Tx, audit, execute, on};
+use crate::{Db, Result, Tx, audit, documents::deletion::DocumentHoldings, execute, on};
 
 /// Writes down what there is of a document that is about to be deleted in this transaction.
 pub async fn open(
     tx: &mut Tx,
     workspace: WorkspaceId,
     document: DocumentId,
+    held: &DocumentHoldings,
     by: UserId,
     now: Timestamp,
 ) -> Result<()> {
@@ -22,21 +23,17 @@ pub async fn open(
         sqlx::query(
             "INSERT INTO deletion_receipts (document_id, workspace_id, name, deleted_at, deleted_by, passages, index_entries, vectors,
                                             bytes, links, remaining)
-             SELECT d.id, d.workspace_id, d.name, $3, $4,
-                    (SELECT COUNT(*) FROM chunks c JOIN generations g ON g.id = c.generation_id WHERE g.document_id = d.id),
-                    0,
-                    (SELECT COUNT(*) FROM chunks c JOIN generations g ON g.id = c.generation_id
-                     WHERE g.document_id = d.id AND g.embedding_space IS NOT NULL),
-                    d.stored_bytes + COALESCE((SELECT CAST(SUM(g.stored_bytes) AS BIGINT) FROM generations g WHERE g.document_id = d.id), 0),
-                    (SELECT COUNT(*) FROM agent_documents a WHERE a.document_id = d.id)
-                        + (SELECT COUNT(*) FROM collection_documents m WHERE m.document_id = d.id),
-                    0
-             FROM documents d WHERE d.id = $1 AND d.workspace_id = $2 AND d.deleted_at IS NULL"
+             VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, 0)"
         )
         .bind(document)
         .bind(workspace)
+        .bind(held.name.as_str())
         .bind(now)
         .bind(by)
+        .bind(held.chunks)
+        .bind(held.vectors)
+        .bind(held.bytes)
+        .bind(held.links)
     )?;
     Ok(())
 }

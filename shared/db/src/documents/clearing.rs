@@ -5,9 +5,10 @@ use lectern_shared::{
     ids::{DocumentId, WorkspaceId},
 };
 use sqlx::QueryBuilder;
+use uuid::Uuid;
 
 use super::{bump_search_epoch, content, set_changed_epoch};
-use crate::{Result, Tx, execute, on};
+use crate::{Result, Tx, execute, on, silence};
 
 /// What a document's row is set to when it is deleted.
 macro_rules! set_deleted {
@@ -20,39 +21,95 @@ macro_rules! set_deleted {
         )
     };
 }
-pub(super) use set_deleted;
+
+/// Deletes one of a workspace's documents, in a transaction that has begun another search epoch. False when there is no such document.
+pub(super) async fn delete_one(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+    now: Timestamp,
+    purge_at: Timestamp,
+) -> Result<bool> {
+    let found: Option<DocumentId> = on!(tx, |c| {
+        sqlx::query_scalar(concat!(
+            "UPDATE documents SET ",
+            set_deleted!("$3"),
+            " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
+        ))
+        .bind(id)
+        .bind(workspace)
+        .bind(now)
+        .fetch_optional(c)
+    })?;
+    let Some(found) = found else { return Ok(false) };
+    clear(tx, &[found], now, purge_at).await?;
+    Ok(true)
+}
+
+/// What becomes of what documents have, up to the condition which says of which ones, or to the moment before it.
+macro_rules! cleared {
+    (contents) => {
+        "DELETE FROM document_contents"
+    };
+    (links) => {
+        "DELETE FROM agent_documents"
+    };
+    (places) => {
+        "DELETE FROM collection_documents"
+    };
+    (jobs) => {
+        "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = "
+    };
+    (generations) => {
+        "UPDATE generations SET state = 'removing', purge_at = "
+    };
+}
 
 /// Removes what documents have besides their rows, which are deleted: their jobs are cancelled, and their generations are left for the
 /// sweeper, which may begin at `purge_at`.
-pub(super) async fn clear(
-    tx: &mut Tx,
-    documents: &[DocumentId],
-    now: Timestamp,
-    purge_at: Timestamp,
-) -> Result<()> {
-    for (statement, moment) in [
-        ("DELETE FROM document_contents", None),
-        (
-            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = ",
-            Some(now),
-        ),
-        ("DELETE FROM agent_documents", None),
-        ("DELETE FROM collection_documents", None),
-        ("UPDATE generations SET state = 'removing', purge_at = ", Some(purge_at)),
-    ] {
-        on!(tx, |c| async {
-            let mut query = QueryBuilder::new(statement);
-            if let Some(moment) = moment {
-                query.push_bind(moment);
+async fn clear(tx: &mut Tx, documents: &[DocumentId], now: Timestamp, purge_at: Timestamp) -> Result<()> {
+    const BUT_GENERATIONS: &str = concat!(
+        "WITH contents AS (",
+        cleared!(contents),
+        " WHERE document_id = ANY($1)), links AS (",
+        cleared!(links),
+        " WHERE document_id = ANY($1)), places AS (",
+        cleared!(places),
+        " WHERE document_id = ANY($1)) ",
+        cleared!(jobs),
+        "$2 WHERE document_id = ANY($1)"
+    );
+    match tx {
+        // In two round trips, since others wait for the workspace's row meanwhile. Which part of a statement comes first nobody can tell, and
+        // generations come after jobs, as everywhere.
+        Tx::Postgres(tx) => {
+            let ids: Vec<Uuid> = documents.iter().map(|id| *id.as_uuid()).collect();
+            let others = sqlx::query(BUT_GENERATIONS).bind(ids.clone()).bind(now);
+            silence::answered(others.execute(&mut **tx)).await?;
+            let generations = concat!(cleared!(generations), "$2 WHERE document_id = ANY($1)");
+            let generations = sqlx::query(generations).bind(ids).bind(purge_at);
+            silence::answered(generations.execute(&mut **tx)).await?;
+        }
+        Tx::Sqlite(tx) => {
+            for (statement, moment) in [
+                (cleared!(contents), None),
+                (cleared!(links), None),
+                (cleared!(places), None),
+                (cleared!(jobs), Some(now)),
+                (cleared!(generations), Some(purge_at)),
+            ] {
+                let mut query = QueryBuilder::new(statement);
+                if let Some(moment) = moment {
+                    query.push_bind(moment);
+                }
+                query.push(" WHERE document_id IN (");
+                let mut ids = query.separated(", ");
+                for document in documents {
+                    ids.push_bind(*document);
+                }
+                query.push(")").build().execute(&mut **tx).await?;
             }
-            query.push(" WHERE document_id IN (");
-            let mut ids = query.separated(", ");
-            for document in documents {
-                ids.push_bind(*document);
-            }
-            query.push(")");
-            query.build().execute(c).await.map(|_| ())
-        })?;
+        }
     }
     Ok(())
 }
