@@ -45,32 +45,37 @@ pub async fn changed_since(
 ) -> Result<Option<Vec<ChangedDocument>>> {
     #[derive(sqlx::FromRow)]
     struct ChangedRow {
-        id: DocumentId,
+        purged_epoch: i64,
+        /// None in the only row of a workspace in which nothing has changed.
+        id: Option<DocumentId>,
         active_generation: Option<GenerationId>,
         languages: Json<Box<[(u8, u64)]>>,
         embedding_space: Option<Uuid>,
     }
+    // Both as of one moment: what is not among the documents since it was purged is in the workspace's row.
     let rows: Vec<ChangedRow> = on!(db, |c| sqlx::query_as(concat!(
-        "SELECT ",
+        "SELECT w.purged_epoch, ",
         active_columns!(),
-        " FROM documents d LEFT JOIN generations g ON g.id = d.active_generation
-         WHERE d.workspace_id = $1 AND d.changed_epoch > $2 ORDER BY d.id"
+        " FROM workspaces w
+          LEFT JOIN documents d ON d.workspace_id = w.id AND d.changed_epoch > $2
+          LEFT JOIN generations g ON g.id = d.active_generation
+         WHERE w.id = $1 ORDER BY d.id"
     ))
     .bind(workspace)
     .bind(epoch)
     .fetch_all(c))?;
-    // Asked last: what was purged before is not among the rows.
-    let purged: i64 = on!(db, |c| sqlx::query_scalar("SELECT purged_epoch FROM workspaces WHERE id = $1")
-        .bind(workspace)
-        .fetch_one(c))?;
-    let changed = |ChangedRow { id, active_generation, languages, embedding_space }: ChangedRow| {
+    if rows.first().is_none_or(|row| row.purged_epoch > epoch) {
+        return Ok(None);
+    }
+    let changed = |ChangedRow { id, active_generation, languages, embedding_space, .. }: ChangedRow| {
+        let id = id?;
         let active = active_generation.map(|active_generation| ActiveDocument {
             id,
             active_generation,
             languages,
             embedding_space,
         });
-        ChangedDocument { id, active }
+        Some(ChangedDocument { id, active })
     };
-    Ok((purged <= epoch).then(|| rows.into_iter().map(changed).collect()))
+    Ok(Some(rows.into_iter().filter_map(changed).collect()))
 }
