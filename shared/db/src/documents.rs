@@ -167,6 +167,24 @@ pub async fn find_in(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Res
         .fetch_optional(c))?)
 }
 
+/// [`lock`], which also reads the document.
+pub async fn find_locked(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<Option<Document>> {
+    // In the order of locks: the workspace first.
+    locks::lock_workspace(tx, workspace).await?;
+    Ok(match tx {
+        // As an update would.
+        Tx::Postgres(c) => {
+            let locked = select_document!("d.id = $1 AND d.workspace_id = $2 FOR NO KEY UPDATE OF d");
+            let found = sqlx::query_as(locked).bind(id).bind(workspace);
+            silence::answered(found.fetch_optional(&mut **c)).await?
+        }
+        Tx::Sqlite(c) => {
+            let found = sqlx::query_as(select_document!("d.id = $1 AND d.workspace_id = $2"));
+            found.bind(id).bind(workspace).fetch_optional(&mut **c).await?
+        }
+    })
+}
+
 /// How the ingestion of one of a workspace's documents goes; none when there is no such document.
 pub async fn ingestion(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<IngestionSummary>> {
     Ok(on!(db, |c| sqlx::query_as(

@@ -111,12 +111,8 @@ impl DocumentService {
         let owner = actor.may(Permission::EditDocuments)?;
         let workspace = owner.workspace_id;
         let mut tx = self.db.begin().await?;
-        if !db::documents::lock(&mut tx, workspace, id).await? {
-            return Err(unknown());
-        }
-        let found = db::documents::find_in(&mut tx, workspace, id).await?;
-        let source = db::documents::source_in(&mut tx, workspace, id).await?;
-        let (Some(before), Some(source)) = (found, source) else { return Err(unknown()) };
+        let before = db::documents::find_locked(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
+        let source = db::documents::source_in(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         let work = self.apply(actor, &mut tx, &change, &before, &source).await?;
         let after = db::documents::find_in(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         tx.commit().await?;

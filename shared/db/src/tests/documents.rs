@@ -342,10 +342,17 @@ async fn only_its_owner_can_lock_a_document_and_only_while_it_lives() {
         let (owner, stranger) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let id = document(&t.db, owner, "d", at(1)).await;
         let lock = async |workspace| commit!(t.db, |tx| documents::lock(tx, workspace, id));
+        let find = async |workspace| {
+            let found = commit!(t.db, |tx| documents::find_locked(tx, workspace, id));
+            found.map(|document| document.id)
+        };
         assert!(lock(owner).await, "{}", t.name);
+        assert_eq!(find(owner).await, Some(id), "{}", t.name);
         assert!(!lock(stranger).await, "{}", t.name);
+        assert_eq!(find(stranger).await, None, "{}", t.name);
         commit!(t.db, |tx| documents::delete(tx, owner, id, at(2), at(2)));
         assert!(!lock(owner).await, "{}", t.name);
+        assert_eq!(find(owner).await, None, "{}", t.name);
     }
 }
 
