@@ -1,6 +1,6 @@
 //! Following an ingestion.
 
-use futures::StreamExt;
+use futures::{StreamExt, future::join_all};
 use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ use crate::support::{
 in_both_modes!(
     an_ingestion_is_followed_until_it_has_succeeded,
     an_ingestion_is_followed_until_it_has_failed_or_was_cancelled,
+    all_who_follow_are_told_of_their_own_however_many_they_are,
     a_stream_ends_when_its_document_is_deleted,
     another_users_ingestion_cannot_be_followed,
     a_shutdown_does_not_wait_for_followers
@@ -115,6 +116,33 @@ async fn an_ingestion_is_followed_until_it_has_failed_or_was_cancelled(mode: Mod
     let events = events.rest().await;
     assert_eq!(statuses(&events).last(), Some(&"CANCELLED"), "{events:?}");
     gate.release();
+}
+
+async fn all_who_follow_are_told_of_their_own_however_many_they_are(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    let web = Web::start().await;
+    let (slow, gate) = web.gate("/slow.txt", "text/plain", "The text.");
+    let document = ada.create_document(&json!({ "name": "A", "type": "TXT", "url": slow })).await;
+    let never = web.hang("/never.txt");
+    let other = grace.create_document(&json!({ "name": "B", "type": "TXT", "url": never })).await;
+    web.wait_for_hits("/slow.txt", 1).await;
+    let mut hers = Events::of(&grace, id(&other)).await;
+    hers.next().await.expect("one at once");
+    let mut followers = join_all((0..20).map(|_| Events::of(&ada, id(&document)))).await;
+    for follower in &mut followers {
+        follower.next().await.expect("one at once");
+    }
+    gate.release();
+    for events in join_all(followers.into_iter().map(Events::rest)).await {
+        assert_eq!(statuses(&events).last(), Some(&"SUCCEEDED"), "{events:?}");
+    }
+    data(grace.delete(&format!("/documents/{}", id(&other))).await);
+    let hers = hers.rest().await;
+    let (last, earlier) = hers.split_last().expect("an end");
+    assert!(!statuses(earlier).contains(&"SUCCEEDED"), "{earlier:?}");
+    assert_eq!((last.0.as_str(), &last.1["id"]), ("deleted", &other["id"]));
 }
 
 async fn a_stream_ends_when_its_document_is_deleted(mode: Mode) {

@@ -35,6 +35,7 @@ mod state;
 mod static_file;
 mod turns;
 mod v1;
+mod watched;
 
 use axum::{Router, middleware};
 use futures::future::LocalBoxFuture;

@@ -1,7 +1,7 @@
 //! Answers that go on for long end soon after the credential that opened them: it is looked at once when a request comes, and then
 //! again for as long as the answer goes on. One task asks for all of them together, and only while there are some.
 
-use std::{collections::HashMap, io, mem, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes, HttpBody},
@@ -12,11 +12,11 @@ use axum::{
 use futures::{StreamExt, stream};
 use lectern_shared::{ids::WorkspaceId, model::workspace::Role};
 use parking_lot::Mutex;
-use tokio::sync::watch;
 
 use crate::{
     error::ApiError,
     services::credentials::{Authenticator, Credential},
+    watched::{NewsSubscription, WatchList},
 };
 
 /// How often the credentials are looked at. What they opened has ended within five seconds, a slow answer of the database included.
@@ -30,44 +30,23 @@ pub(crate) struct CredentialMonitor(Arc<MonitorState>);
 
 struct MonitorState {
     authenticator: Authenticator,
-    list: Mutex<MonitoredCredentials>,
-}
-
-#[derive(Default)]
-struct MonitoredCredentials {
-    entries: HashMap<Credential, CredentialEntry>,
-    /// Whether there is a task that looks at them.
-    is_watched: bool,
-}
-
-/// One credential, for as long as something that it opened goes on.
-#[derive(Default)]
-struct CredentialEntry {
-    holders: usize,
-    ended: watch::Sender<bool>,
+    /// Those that are held, and whether each has ended.
+    held: WatchList<Credential, bool>,
 }
 
 /// Something that goes on as long as its credential is in force.
-struct CredentialSubscription {
-    list: CredentialMonitor,
-    credential: Credential,
-    ended: watch::Receiver<bool>,
-}
+struct CredentialSubscription(NewsSubscription<Credential, bool>);
 
 impl CredentialMonitor {
     pub(crate) fn new(authenticator: Authenticator) -> Self {
-        Self(Arc::new(MonitorState { authenticator, list: Mutex::default() }))
+        Self(Arc::new(MonitorState { authenticator, held: WatchList::default() }))
     }
 
     fn subscribe(&self, credential: Credential) -> CredentialSubscription {
-        let mut list = self.0.list.lock();
-        let entry = list.entries.entry(credential).or_default();
-        entry.holders += 1;
-        let ended = entry.ended.subscribe();
-        if !mem::replace(&mut list.is_watched, true) {
+        let watch = || {
             tokio::spawn(self.clone().watch());
-        }
-        CredentialSubscription { list: self.clone(), credential, ended }
+        };
+        CredentialSubscription(self.0.held.subscribe(credential, watch))
     }
 
     /// Looks at what is held until nothing is.
@@ -75,18 +54,11 @@ impl CredentialMonitor {
         let mut failing = false;
         loop {
             tokio::time::sleep(EVERY).await;
-            let held: Vec<Credential> = {
-                let mut list = self.0.list.lock();
-                if list.entries.is_empty() {
-                    list.is_watched = false;
-                    return;
-                }
-                list.entries.keys().copied().collect()
-            };
+            let Some(held) = self.0.held.keys() else { return };
             let mut problem = None;
             for some in held.chunks(BATCH) {
                 match self.0.authenticator.ended(some).await {
-                    Ok(ended) => self.end(&ended),
+                    Ok(ended) => self.0.held.tell(ended.into_iter().map(|credential| (credential, true))),
                     // Nothing is known of these now; they are looked at again.
                     Err(error) => problem = Some(error),
                 }
@@ -98,31 +70,12 @@ impl CredentialMonitor {
             failing = problem.is_some();
         }
     }
-
-    fn end(&self, credentials: &[Credential]) {
-        let list = self.0.list.lock();
-        for entry in credentials.iter().filter_map(|credential| list.entries.get(credential)) {
-            entry.ended.send_replace(true);
-        }
-    }
 }
 
 impl CredentialSubscription {
     async fn ended(&mut self) {
         // The sender is there for as long as this is.
-        let _ = self.ended.wait_for(|ended| *ended).await;
-    }
-}
-
-impl Drop for CredentialSubscription {
-    fn drop(&mut self) {
-        let mut list = self.list.0.list.lock();
-        if let Some(entry) = list.entries.get_mut(&self.credential) {
-            entry.holders -= 1;
-            if entry.holders == 0 {
-                list.entries.remove(&self.credential);
-            }
-        }
+        let _ = self.0.news.wait_for(|ended| *ended).await;
     }
 }
 

@@ -7,6 +7,7 @@ mod cited;
 mod details;
 mod duplicates;
 mod file;
+mod followed;
 pub(crate) mod readers;
 mod rules;
 pub(crate) mod schema;
@@ -40,13 +41,13 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub(crate) use self::file::SourceContent;
 pub(crate) use self::{
     attributes::FileAttributes, browse::BulkAction, change::DocumentChange, details::DocumentDetails,
-    duplicates::DuplicateGroup,
+    duplicates::DuplicateGroup, file::SourceContent, followed::FollowedIngestion,
 };
 pub(super) use self::{cited::CitedParts, file::blob_failed, target_collections::TargetCollections};
 use self::{
+    followed::IngestionMonitor,
     schema::{AuthorizationSchema, PageSchema, TypeSchema},
     splitter::NewSplitter,
 };
@@ -56,11 +57,7 @@ use super::{
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
     workspaces::over_quota,
 };
-use crate::{
-    coalesced::CoalescedReads,
-    error::{ApiError, ApiErrorKind},
-    fields::GivenIds,
-};
+use crate::{coalesced::CoalescedReads, error::ApiError, fields::GivenIds};
 
 /// A new document: its type, its name, and either a url or content.
 #[derive(RequestBody, ToSchema)]
@@ -128,8 +125,9 @@ pub(crate) struct DocumentService {
     creations: IdempotencyStore,
     audit: AuditService,
     recorder: RunRecorder,
-    /// Of many who follow the same document, not each asks for itself.
-    followed: CoalescedReads<(WorkspaceId, DocumentId), Result<Option<IngestionSummary>, ApiError>>,
+    /// Of many who begin to follow the same document at once, not each asks for itself.
+    begun: CoalescedReads<(WorkspaceId, DocumentId), Result<Option<IngestionSummary>, ApiError>>,
+    followed: IngestionMonitor,
 }
 
 fn unknown() -> ApiError {
@@ -188,8 +186,8 @@ impl DocumentService {
         recorder: RunRecorder,
     ) -> Self {
         let Runtime { db, clock, keyring, jobs, blobs, settings, .. } = runtime.clone();
-        let followed = CoalescedReads::default();
-        Self { db, clock, keyring, jobs, blobs, settings, creations, audit, recorder, followed }
+        let (begun, followed) = (CoalescedReads::default(), IngestionMonitor::new(db.clone()));
+        Self { db, clock, keyring, jobs, blobs, settings, creations, audit, recorder, begun, followed }
     }
 
     /// Makes a document of what is at an address, or of a text, and queues it to be ingested.
@@ -334,33 +332,15 @@ impl DocumentService {
         id: DocumentId,
     ) -> Result<IngestionSummary, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        self.read_ingestion(owner.workspace_id, id).await?.ok_or_else(unknown)
-    }
-
-    /// How an ingestion goes on that somebody follows; none when its document was deleted.
-    ///
-    /// # Errors
-    /// When it cannot be followed any more.
-    pub(crate) async fn follow(
-        &self,
-        actor: &Actor,
-        id: DocumentId,
-    ) -> Result<Option<IngestionSummary>, ApiError> {
-        let owner = actor.may(Permission::EditDocuments)?;
-        self.read_ingestion(owner.workspace_id, id).await.map_err(|error| {
-            tracing::warn!(code = error.code, "an ingestion cannot be followed any more");
-            let message = "A part of the service is away; connect again shortly.";
-            ApiError::new(ApiErrorKind::Unavailable, "unavailable", message)
-        })
-    }
-
-    async fn read_ingestion(
-        &self,
-        workspace: WorkspaceId,
-        id: DocumentId,
-    ) -> Result<Option<IngestionSummary>, ApiError> {
+        let workspace = owner.workspace_id;
         let read = async { Ok(db::documents::ingestion(&self.db, workspace, id).await?) };
-        self.followed.share((workspace, id), read).await
+        self.begun.share((workspace, id), read).await?.ok_or_else(unknown)
+    }
+
+    /// Follows how the ingestion of a document goes on from now, which must have been found to be the workspace's.
+    pub(crate) fn follow(&self, actor: &Actor, id: DocumentId) -> Result<FollowedIngestion, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(self.followed.follow(owner.workspace_id, id))
     }
 
     pub(super) async fn load(&self, actor: &Actor, id: DocumentId) -> Result<Document, ApiError> {

@@ -8,11 +8,13 @@ pub mod content;
 pub mod deletion;
 pub mod duplicates;
 pub mod files;
+mod ingestions;
 pub mod metadata;
 pub mod uploads;
 
 pub use active::{ChangedDocument, active, changed_since};
 pub(super) use clearing::{delete_all, delete_some};
+pub use ingestions::{DocumentIngestion, ingestion, ingestions};
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -22,7 +24,7 @@ use lectern_shared::{
     model::{
         Json,
         document::{Document, DocumentSource, DocumentType, PageRange, SplitterConfig},
-        job::{IngestionSummary, IngestionWarning},
+        job::IngestionWarning,
         workspace::RowOwner,
     },
 };
@@ -183,19 +185,6 @@ pub async fn find_locked(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) ->
             found.bind(id).bind(workspace).fetch_optional(&mut **c).await?
         }
     })
-}
-
-/// How the ingestion of one of a workspace's documents goes; none when there is no such document.
-pub async fn ingestion(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<IngestionSummary>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
-                j.started_at, j.finished_at
-         FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'
-         WHERE d.id = $1 AND d.workspace_id = $2 AND d.deleted_at IS NULL"
-    )
-    .bind(id)
-    .bind(workspace)
-    .fetch_optional(c))?)
 }
 
 /// Whether all of these documents, which may repeat, are the workspace's.

@@ -1,19 +1,19 @@
-//! The ingestion of a document as it goes on, as a stream of events. The worker may be another process, so the database is
-//! asked; it is one row by its key.
+//! The ingestion of a document as it goes on, as a stream of events.
 
-use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::pending, time::Duration};
 
 use axum::{
     Extension,
     extract::State,
+    http::header,
     response::{
-        IntoResponse, Sse,
+        IntoResponse, Response, Sse,
         sse::{Event, KeepAlive},
     },
 };
 use futures::{StreamExt, stream};
 use lectern_derive::handler;
-use lectern_shared::{ids::DocumentId, model::job::IngestionSummary, shutdown::Shutdown};
+use lectern_shared::{ids::DocumentId, shutdown::Shutdown};
 use serde::Serialize;
 use serde_json::json;
 
@@ -23,12 +23,10 @@ use crate::{
     error::ApiError,
     extract::PathId,
     response::ApiResult,
-    services::{actor::Actor, documents::DocumentService},
+    services::documents::{DocumentService, FollowedIngestion},
     sse::{self, EventKind},
 };
 
-/// How often the database is asked.
-const EVERY: Duration = Duration::from_millis(500);
 /// How often something is sent when nothing happens, so that nothing on the way takes the connection for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -60,8 +58,12 @@ pub(super) async fn follow(
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
     let actor = caller.actor();
-    let first = documents.ingestion(&actor, id).await?;
-    let follower = IngestionFollower { documents, actor, id, unread: Some(first), shown: None };
+    let first = IngestionView::from(documents.ingestion(&actor, id).await?);
+    if first.status.is_final() {
+        return Ok(ended(&first));
+    }
+    let ingestion = documents.follow(&actor, id)?;
+    let follower = IngestionFollower { id, ingestion, unread: Some(first), shown: None };
     let events = stream::unfold(Some(follower), |follower| async { follower?.next().await });
     let stopped = async move {
         match shutdown {
@@ -76,12 +78,17 @@ pub(super) async fn follow(
     Ok((Extension(TerminationNotice(last)), stream).into_response())
 }
 
+/// All that there is to be told of an ingestion that has ended: there is nothing to wait for.
+fn ended(ingestion: &IngestionView) -> Response {
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+    (headers, sse::named(EventKind::Ingestion, &json!(ingestion))).into_response()
+}
+
 struct IngestionFollower {
-    documents: DocumentService,
-    actor: Arc<Actor>,
     id: DocumentId,
-    /// What was read and is to be looked at before the database is asked again.
-    unread: Option<IngestionSummary>,
+    ingestion: FollowedIngestion,
+    /// What was read before it was followed, and is to be shown first.
+    unread: Option<IngestionView>,
     shown: Option<IngestionView>,
 }
 
@@ -89,20 +96,16 @@ impl IngestionFollower {
     /// The next event, and who makes the one after it, if there is to be one.
     async fn next(mut self) -> Option<(Event, Option<Self>)> {
         loop {
-            let read = match self.unread.take() {
-                Some(first) => Ok(Some(first)),
-                None => {
-                    tokio::time::sleep(EVERY).await;
-                    self.documents.follow(&self.actor, self.id).await
-                }
-            };
-            let ingestion = match read {
-                Ok(Some(ingestion)) => IngestionView::from(ingestion),
-                Ok(None) => return Some((event(EventKind::Deleted, &json!({"id": self.id}))?, None)),
-                Err(error) => {
-                    let error = json!({"code": error.code, "message": error.message});
-                    return Some((event(EventKind::Error, &error)?, None));
-                }
+            let ingestion = match self.unread.take() {
+                Some(first) => first,
+                None => match self.ingestion.next().await {
+                    Ok(Some(ingestion)) => IngestionView::from(ingestion),
+                    Ok(None) => return Some((event(EventKind::Deleted, &json!({"id": self.id}))?, None)),
+                    Err(error) => {
+                        let error = json!({"code": error.code, "message": error.message});
+                        return Some((event(EventKind::Error, &error)?, None));
+                    }
+                },
             };
             if self.shown.as_ref() == Some(&ingestion) {
                 continue;

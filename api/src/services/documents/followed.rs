@@ -1,0 +1,121 @@
+//! How ingestions go on that somebody follows. The worker may be another process, so the database is asked: every so often one question
+//! about all of them, however many follow.
+
+use std::{collections::HashMap, time::Duration};
+
+use lectern_db::{self as db, Db};
+use lectern_shared::{
+    ids::{DocumentId, WorkspaceId},
+    model::job::IngestionSummary,
+};
+use tokio::time::Instant;
+
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    watched::{NewsSubscription, WatchList},
+};
+
+/// How often the database is asked.
+const EVERY: Duration = Duration::from_millis(500);
+/// Documents that one question is about, at most.
+const BATCH: usize = 500;
+
+/// A document, and whose it is.
+type FollowedDocument = (WorkspaceId, DocumentId);
+
+/// How an ingestion goes; none when its document was deleted.
+type IngestionNews = Result<Option<IngestionSummary>, ApiError>;
+
+/// The ingestions that somebody follows. Cheap to clone; clones share them.
+#[derive(Clone)]
+pub(super) struct IngestionMonitor {
+    db: Db,
+    /// What was found of each the last time, and when that was asked for.
+    followed: WatchList<FollowedDocument, Option<(Instant, IngestionNews)>>,
+}
+
+/// An ingestion that somebody follows.
+pub(crate) struct FollowedIngestion {
+    subscription: NewsSubscription<FollowedDocument, Option<(Instant, IngestionNews)>>,
+    since: Instant,
+}
+
+/// What those are told who follow what cannot be asked for.
+fn unavailable() -> ApiError {
+    let message = "A part of the service is away; connect again shortly.";
+    ApiError::new(ApiErrorKind::Unavailable, "unavailable", message)
+}
+
+impl IngestionMonitor {
+    pub(super) fn new(db: Db) -> Self {
+        Self { db, followed: WatchList::default() }
+    }
+
+    /// Follows an ingestion from now on.
+    pub(super) fn follow(&self, workspace: WorkspaceId, id: DocumentId) -> FollowedIngestion {
+        let watch = || {
+            tokio::spawn(self.clone().watch());
+        };
+        FollowedIngestion {
+            subscription: self.followed.subscribe((workspace, id), watch),
+            since: Instant::now(),
+        }
+    }
+
+    /// Asks for what is followed until nothing is.
+    async fn watch(self) {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            let Some(followed) = self.followed.keys() else { return };
+            for some in followed.chunks(BATCH) {
+                let asked = Instant::now();
+                let mut found = self.read(some).await;
+                self.followed.tell(some.iter().map(|document| {
+                    let news = match &mut found {
+                        Ok(found) => Ok(found.remove(document)),
+                        Err(error) => Err(error.clone()),
+                    };
+                    (*document, Some((asked, news)))
+                }));
+            }
+        }
+    }
+
+    async fn read(
+        &self,
+        documents: &[FollowedDocument],
+    ) -> Result<HashMap<FollowedDocument, IngestionSummary>, ApiError> {
+        match db::documents::ingestions(&self.db, documents).await {
+            Ok(found) => {
+                let found = found.into_iter();
+                Ok(found.map(|found| ((found.workspace_id, found.id), found.ingestion)).collect())
+            }
+            Err(error) => {
+                let documents = documents.len();
+                tracing::warn!(%error, documents, "ingestions cannot be followed any more");
+                Err(unavailable())
+            }
+        }
+    }
+}
+
+impl FollowedIngestion {
+    /// How it goes the next time that it is asked for; none when its document was deleted.
+    ///
+    /// # Errors
+    /// When it cannot be followed any more.
+    pub(crate) async fn next(&mut self) -> IngestionNews {
+        loop {
+            if self.subscription.news.changed().await.is_err() {
+                return Err(unavailable());
+            }
+            let news = self.subscription.news.borrow_and_update().clone();
+            // What was asked for before may be older than what is known.
+            if let Some((asked, news)) = news
+                && asked >= self.since
+            {
+                return news;
+            }
+        }
+    }
+}
