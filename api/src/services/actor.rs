@@ -93,6 +93,7 @@ pub(crate) struct Actor {
     workspace: WorkspaceId,
     role: Role,
     quotas: WorkspaceQuotas,
+    search_epoch: Option<i64>,
     token: Option<TokenScope>,
     origin: RequestOrigin,
 }
@@ -105,7 +106,7 @@ impl Actor {
         quotas: WorkspaceQuotas,
         token: Option<TokenScope>,
     ) -> Self {
-        Self { user, workspace, role, quotas, token, origin: RequestOrigin::default() }
+        Self { user, workspace, role, quotas, search_epoch: None, token, origin: RequestOrigin::default() }
     }
 
     /// The same, with where the request came from.
@@ -114,9 +115,15 @@ impl Actor {
         self
     }
 
+    /// The same, with the search epoch at which the workspace was when the request came.
+    pub(super) const fn at_epoch(mut self, search_epoch: Option<i64>) -> Self {
+        self.search_epoch = search_epoch;
+        self
+    }
+
     /// The same, in another workspace, in which the account has this role.
     pub(super) fn within(mut self, workspace: WorkspaceId, role: Role) -> Self {
-        (self.workspace, self.role) = (workspace, role);
+        (self.workspace, self.role, self.search_epoch) = (workspace, role, None);
         self
     }
 
@@ -254,6 +261,12 @@ impl Actor {
     /// What the workspace may hold and use, besides what the settings say.
     pub(crate) fn quotas(&self) -> WorkspaceQuotas {
         self.quotas
+    }
+
+    /// The search epoch at which the workspace was when the request came, if that was read with the credential: what was changed before the
+    /// request is in it.
+    pub(crate) fn search_epoch(&self) -> Option<i64> {
+        self.search_epoch
     }
 
     /// The one agent that the token may ask, if it is bound to one.

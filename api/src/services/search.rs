@@ -99,7 +99,7 @@ impl SearchService {
         let PassageQuery { query, document_ids, collection_ids, agent_id, filter, limit, mode, rerank } =
             asked;
         let workspace = owner.workspace_id;
-        let epoch = self.epoch(workspace);
+        let epoch = self.epoch(actor, workspace);
         let documents = self.documents(actor, document_ids, collection_ids, agent_id);
         let (epoch, documents) = tokio::try_join!(epoch, documents)?;
         let rerank = rerank.then_some(RerankPatience::Budget);
@@ -107,9 +107,13 @@ impl SearchService {
         Ok(self.search.search(&request).await?)
     }
 
-    /// Asked for beside what else a search has to know, so that nothing waits for it.
-    async fn epoch(&self, workspace: WorkspaceId) -> Result<Option<i64>, ApiError> {
-        Ok(Some(db::documents::search_epoch(&self.db, workspace).await?))
+    /// That of the moment when the request came, which was read with its credential. Else it is asked for, beside what else a search has to
+    /// know, so that nothing waits for it.
+    async fn epoch(&self, actor: &Actor, workspace: WorkspaceId) -> Result<Option<i64>, ApiError> {
+        match actor.search_epoch() {
+            Some(epoch) => Ok(Some(epoch)),
+            None => Ok(Some(db::documents::search_epoch(&self.db, workspace).await?)),
+        }
     }
 
     /// The documents of these collections.

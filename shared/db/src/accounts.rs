@@ -162,6 +162,8 @@ pub struct AccountInWorkspace {
     pub role: Option<Role>,
     /// What the workspace may hold and use.
     pub quotas: Option<Json<WorkspaceQuotas>>,
+    /// The workspace's [search epoch](crate::documents::search_epoch).
+    pub search_epoch: Option<i64>,
 }
 
 /// The active account with this id, and its role in a workspace.
@@ -172,8 +174,9 @@ pub async fn find_in_workspace(
 ) -> Result<Option<AccountInWorkspace>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
-        "SELECT users.*, here.role, here.quotas
-         FROM users LEFT JOIN (SELECT m.user_id, m.role, w.quotas FROM members m JOIN workspaces w ON w.id = m.workspace_id
+        "SELECT users.*, here.role, here.quotas, here.search_epoch
+         FROM users LEFT JOIN (SELECT m.user_id, m.role, w.quotas, w.search_epoch
+                               FROM members m JOIN workspaces w ON w.id = m.workspace_id
                                WHERE m.workspace_id = $2 AND w.deleted_at IS NULL) AS here ON here.user_id = users.id
          WHERE users.id = $1 AND users.deleted_at IS NULL"
     )

@@ -90,6 +90,8 @@ pub struct TokenGrant {
     pub rate_per_minute: Option<i64>,
     /// What the workspace may hold and use.
     pub quotas: Option<Json<WorkspaceQuotas>>,
+    /// The workspace's [search epoch](crate::documents::search_epoch).
+    pub search_epoch: i64,
     /// Its maker.
     #[sqlx(flatten)]
     pub user: User,
@@ -116,7 +118,7 @@ pub async fn find_grant(db: &Db, token_hash: &[u8], now: Timestamp) -> Result<Op
     Ok(on!(db, |c| {
         sqlx::query_as(select_open!(
         "t.id AS token_id, t.last_used_at, t.workspace_id, t.role AS token_role, m.role AS maker_role, t.agent_id,
-         t.origins, t.expires_at, t.rate_per_minute, w.quotas, users.*",
+         t.origins, t.expires_at, t.rate_per_minute, w.quotas, w.search_epoch, users.*",
         "t.token_hash = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)"
     ))
     .bind(token_hash)
@@ -135,7 +137,7 @@ pub async fn find_grant_of(
     Ok(on!(db, |c| {
         sqlx::query_as(select_open!(
         "t.id AS token_id, t.last_used_at, t.workspace_id, t.role AS token_role, m.role AS maker_role, t.agent_id,
-         t.origins, t.expires_at, t.rate_per_minute, w.quotas, users.*",
+         t.origins, t.expires_at, t.rate_per_minute, w.quotas, w.search_epoch, users.*",
         "t.id = $1 AND t.workspace_id = $3 AND (t.expires_at IS NULL OR t.expires_at > $2)"
     ))
     .bind(id)

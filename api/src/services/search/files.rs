@@ -43,7 +43,7 @@ impl SearchService {
         let FileQuery { collection, query, filter, limit } = asked;
         let collections = [collection];
         let (epoch, documents) =
-            tokio::try_join!(self.epoch(workspace), self.collected(workspace, &collections))?;
+            tokio::try_join!(self.epoch(actor, workspace), self.collected(workspace, &collections))?;
         let (documents, mode) = (Some(documents.into()), SearchMode::Hybrid);
         let request = SearchRequest { workspace, query, documents, filter, mode, limit, rerank: None, epoch };
         let found = self.search.search(&request).await?.passages;

@@ -63,7 +63,13 @@ async fn find(db: &Db, workspace: WorkspaceId, user: UserId) -> Option<Member> {
 
 /// What an account may do somewhere, by each of the ways to ask.
 async fn role_in(db: &Db, user: UserId, workspace: WorkspaceId) -> Option<Role> {
-    let role = accounts::find_in_workspace(db, user, workspace).await.unwrap().unwrap().role;
+    let found = accounts::find_in_workspace(db, user, workspace).await.unwrap().unwrap();
+    let role = found.role;
+    let epoch = match role {
+        Some(_) => Some(documents::search_epoch(db, workspace).await.unwrap()),
+        None => None,
+    };
+    assert_eq!(found.search_epoch, epoch);
     let joined = workspaces::find_joined(db, user, workspace).await.unwrap();
     assert_eq!(joined.map(|joined| joined.role), role);
     let memberships = accounts::memberships(db, &[user], &[workspace]).await.unwrap();

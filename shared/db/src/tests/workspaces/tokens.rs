@@ -11,7 +11,7 @@ use lectern_shared::{
 
 use super::{put, remove, shared};
 use crate::{
-    Db, accounts, api_tokens,
+    Db, accounts, api_tokens, documents,
     testing::{at, both, commit, made_in, user},
     tests::{accounts::new_token, agents::agent},
     workspaces,
@@ -31,6 +31,7 @@ pub(super) async fn grant(db: &Db, token: &ApiToken, now: u64) -> Option<(Option
         (granted.token_id, granted.workspace_id, granted.user.id),
         (token.id, token.owner.workspace_id, token.owner.creator())
     );
+    assert_eq!(granted.search_epoch, documents::search_epoch(db, granted.workspace_id).await.unwrap());
     Some((granted.token_role, granted.maker_role))
 }
 
