@@ -7,7 +7,7 @@ use lectern_shared::{
 };
 use serde_json::Value;
 
-use crate::{Db, Result, Tx, execute, on};
+use crate::{Db, Result, Tx, execute, on, silence};
 
 /// Traces, and turns that sessions remember, that are deleted with their agent or workspace in one transaction.
 pub(crate) const DELETED_TOGETHER: u32 = 200;
@@ -78,6 +78,36 @@ pub struct TraceFilter {
     pub rating: Option<i64>,
 }
 
+/// An INSERT of a trace: what stands before it, and where its values come from.
+macro_rules! insert_trace {
+    ($with:literal, $values:literal) => {
+        concat!(
+            $with,
+            "INSERT INTO traces (id, workspace_id, created_by, token_id, agent_id, session, created_at, expires_at, complete, body,
+                                 record) ",
+            $values
+        )
+    };
+}
+
+/// A query with the values of an `insert_trace!`.
+macro_rules! query_of_trace {
+    ($statement:expr, $owner:ident, $trace:ident, $record:ident, $expires_at:ident) => {
+        sqlx::query($statement)
+            .bind($trace.id)
+            .bind($owner.workspace_id)
+            .bind($owner.user)
+            .bind($owner.token)
+            .bind($trace.agent_id)
+            .bind($trace.session.as_deref())
+            .bind($trace.created_at)
+            .bind($expires_at)
+            .bind($trace.complete)
+            .bind(&$trace.body)
+            .bind($record)
+    };
+}
+
 /// Keeps a trace until `expires_at`, and `record`, from which its run can be repeated.
 pub async fn insert(
     tx: &mut Tx,
@@ -86,26 +116,36 @@ pub async fn insert(
     record: Option<&Json<Value>>,
     expires_at: Timestamp,
 ) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query(
-            "INSERT INTO traces (id, workspace_id, created_by, token_id, agent_id, session, created_at, expires_at, complete, body,
-                                 record)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
-        )
-        .bind(trace.id)
-        .bind(owner.workspace_id)
-        .bind(owner.user)
-        .bind(owner.token)
-        .bind(trace.agent_id)
-        .bind(trace.session.as_deref())
-        .bind(trace.created_at)
-        .bind(expires_at)
-        .bind(trace.complete)
-        .bind(&trace.body)
-        .bind(record)
-    )?;
+    let statement = insert_trace!("", "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+    execute!(tx, query_of_trace!(statement, owner, trace, record, expires_at))?;
     Ok(())
+}
+
+/// [`insert`] in a [relaxed](Db::begin_relaxed) transaction of its own: most runs leave nothing else behind. On PostgreSQL it is one round
+/// trip, since the statement says itself that its commit does not wait for the disk.
+pub async fn insert_relaxed(
+    db: &Db,
+    owner: RunOwner,
+    trace: &StoredTrace,
+    record: Option<&Json<Value>>,
+    expires_at: Timestamp,
+) -> Result<()> {
+    match db {
+        Db::Postgres { pool, .. } => {
+            let statement = insert_trace!(
+                "WITH relaxed AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', TRUE)) ",
+                "SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM relaxed"
+            );
+            let kept = query_of_trace!(statement, owner, trace, record, expires_at).execute(pool);
+            silence::answered(kept).await?;
+            Ok(())
+        }
+        Db::Sqlite { .. } => {
+            let mut tx = db.begin_relaxed().await?;
+            insert(&mut tx, owner, trace, record, expires_at).await?;
+            tx.commit().await
+        }
+    }
 }
 
 /// One of a workspace's traces that has not expired, and its record when it has one; of one member's runs alone when that is

@@ -102,9 +102,13 @@ impl EndedRun {
             feedback: None,
             feedback_at: None,
         };
+        let expires = now.plus(parts.settings.trace_ttl);
+        let cache_key = cache_key.filter(|_| complete);
+        if failure.is_none() && turn.is_none() && cache_key.is_none() {
+            return db::traces::insert_relaxed(&parts.db, owner, &stored, record.as_ref(), expires).await;
+        }
         // A turn of a conversation is kept like any other thing of a user's; a trace alone is not worth waiting for the disk.
         let mut tx = if turn.is_some() { parts.db.begin().await? } else { parts.db.begin_relaxed().await? };
-        let expires = now.plus(parts.settings.trace_ttl);
         db::traces::insert(&mut tx, owner, &stored, record.as_ref(), expires).await?;
         if let Some(code) = failure {
             let told = json!({"agentId": agent.id, "name": agent.name, "traceId": trace, "error": code});
@@ -114,7 +118,7 @@ impl EndedRun {
             let turn = AnsweredTurn { session, question: &question.text, answer, last_erasure };
             memory::remember(parts, &mut tx, owner, &agent, turn).await?;
         }
-        if let Some(key) = cache_key.filter(|_| complete) {
+        if let Some(key) = cache_key {
             db::cached_answers::put(&mut tx, owner.workspace_id, &key, trace, now).await?;
         }
         tx.commit().await

@@ -53,10 +53,14 @@ async fn a_trace_is_read_as_it_was_written_by_its_owner_alone() {
     for t in &both().await {
         let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let agent = agent(&t.db, owner, at(0)).await;
-        let written = trace(&t.db, owner, agent, 100).await;
-        let read = traces::find(&t.db, owner, None, written.id, at(1)).await.unwrap().unwrap();
-        assert_eq!(format!("{read:?}"), format!("{written:?}"), "{}", t.name);
-        assert!(traces::find(&t.db, other, None, written.id, at(1)).await.unwrap().is_none(), "{}", t.name);
+        let alone = kept(agent);
+        traces::insert_relaxed(&t.db, run_in(owner), &alone, None, at(100)).await.unwrap();
+        for written in [alone, trace(&t.db, owner, agent, 100).await] {
+            let read = traces::find(&t.db, owner, None, written.id, at(1)).await.unwrap().unwrap();
+            assert_eq!(format!("{read:?}"), format!("{written:?}"), "{}", t.name);
+            let read = traces::find(&t.db, other, None, written.id, at(1)).await.unwrap();
+            assert!(read.is_none(), "{}", t.name);
+        }
         for of in [None, Some(agent)] {
             assert!(list(&t.db, other, of, 1, uuid::Uuid::max().into()).await.is_empty(), "{}", t.name);
         }
