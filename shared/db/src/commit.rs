@@ -30,6 +30,8 @@ pub struct PgWrite {
     identity: Option<PgIdentity>,
     /// A workspace whose row is locked, and whose account is active until this ends.
     active: Option<WorkspaceId>,
+    /// The workspace whose row was locked last.
+    locked: Option<WorkspaceId>,
 }
 
 /// By what the server knows a transaction and its own side of it: the columns of [`pg_identity`].
@@ -57,13 +59,15 @@ impl PgWrite {
             asks: Some(pool.clone()),
             identity: None,
             active: None,
+            locked: None,
         })
     }
 
     /// A transaction whose commit may be lost without harm, and does not wait for the disk.
     pub(super) async fn relaxed(pool: &PgPool) -> Result<Self> {
         let begun = Box::pin(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off"));
-        Ok(Self { tx: silence::answered(begun).await?, asks: None, identity: None, active: None })
+        let tx = silence::answered(begun).await?;
+        Ok(Self { tx, asks: None, identity: None, active: None, locked: None })
     }
 
     /// Notes what a statement told. Before the transaction has written there is nothing to be noted.
@@ -81,13 +85,23 @@ impl PgWrite {
         self.active == Some(workspace)
     }
 
+    /// Notes that a workspace's row was locked, as an update of it does.
+    pub(super) fn note_locked(&mut self, workspace: WorkspaceId) {
+        self.locked = Some(workspace);
+    }
+
+    /// Whether a workspace's row is known to be locked until this ends.
+    pub(super) fn knows_locked(&self, workspace: WorkspaceId) -> bool {
+        self.locked == Some(workspace)
+    }
+
     /// Commits.
     ///
     /// # Errors
     /// [`DbError::CommitUnknown`] when the answer was lost and the server could not be asked either; every other error means that
     /// nothing took place.
     pub(super) async fn commit(self) -> Result<()> {
-        let Self { mut tx, asks, identity, active: _ } = self;
+        let Self { mut tx, asks, identity, active: _, locked: _ } = self;
         let Some(pool) = asks else {
             return Ok(silence::answered(tx.commit()).await?);
         };

@@ -388,6 +388,9 @@ pub async fn bump_search_epoch(tx: &mut Tx, workspace: WorkspaceId) -> Result<()
             );
             let bumped =
                 silence::answered(sqlx::query_as(bump).bind(workspace).fetch_optional(&mut **tx)).await?;
+            if bumped.is_some() {
+                tx.note_locked(workspace);
+            }
             tx.note(bumped);
         }
         Tx::Sqlite(tx) => {

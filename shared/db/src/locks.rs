@@ -8,9 +8,14 @@ use super::{Result, Tx, silence};
 /// something else, of two changes neither undoes the other, and two that are harmless alone make no circle together. In the
 /// order of locks it comes first. Of SQLite's transactions there is one at a time anyway.
 pub async fn lock_workspace(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
-    if let Tx::Postgres(tx) = tx {
+    if let Tx::Postgres(tx) = tx
+        && !tx.knows_locked(workspace)
+    {
         let lock = sqlx::query("UPDATE workspaces SET fair_at = fair_at WHERE id = $1").bind(workspace);
-        silence::answered(lock.execute(&mut **tx)).await?;
+        let locked = silence::answered(lock.execute(&mut **tx)).await?;
+        if locked.rows_affected() == 1 {
+            tx.note_locked(workspace);
+        }
     }
     Ok(())
 }

@@ -142,6 +142,9 @@ pub async fn admit(
         .bind(room_before(more, allowed))
     )?;
     if within == 1 {
+        if let Tx::Postgres(tx) = tx {
+            tx.note_locked(workspace);
+        }
         return Ok(Ok(()));
     }
     locks::lock_workspace(tx, workspace).await?;

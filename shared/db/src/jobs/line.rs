@@ -35,19 +35,39 @@ struct QueueEnds {
     front: Option<i64>,
 }
 
-/// The [`QueueEnds`] for the workspace $1, whose last job was given the number $2. Asked for by `=`, PostgreSQL may look for a workspace's last place among those of all, from the end on:
-/// by a range, with the workspace first in the order, only the index of the workspace's own line will do.
-const ENDS: &str = concat!(
-    "SELECT CAST($2 AS BIGINT) AS given, queue_head.fair_at AS head,
+/// Selects the [`QueueEnds`] for the workspace $1. Asked for by `=`, PostgreSQL may look for a workspace's last place among those of all, from
+/// the end on: by a range, with the workspace first in the order, only the index of the workspace's own line will do.
+macro_rules! select_ends {
+    ($given:literal, $from:literal) => {
+        concat!(
+            "SELECT ",
+            $given,
+            ", queue_head.fair_at AS head,
             (SELECT fair_at FROM jobs
              WHERE workspace_id >= $1 AND workspace_id <= $1 AND state = 'queued' AND fair_at < ",
-    none_yet!(),
-    " ORDER BY workspace_id DESC, fair_at DESC LIMIT 1) AS queued,
+            none_yet!(),
+            " ORDER BY workspace_id DESC, fair_at DESC LIMIT 1) AS queued,
             (SELECT MAX(fair_at) FROM jobs WHERE workspace_id = $1 AND state = 'running') AS running,
             (SELECT fair_at FROM jobs WHERE state = 'queued' AND fair_at < ",
-    none_yet!(),
-    " ORDER BY fair_at, id LIMIT 1) AS front
-     FROM queue_head"
+            none_yet!(),
+            " ORDER BY fair_at, id LIMIT 1) AS front
+     FROM ",
+            $from
+        )
+    };
+}
+
+/// The [`QueueEnds`] for the workspace $1, whose last job was given the number $2.
+const ENDS: &str = select_ends!("CAST($2 AS BIGINT) AS given", "queue_head");
+
+/// Gives the next number to the workspace $1, and tells the [`QueueEnds`] as they were before: where nobody else can queue anything for the
+/// workspace meanwhile. For PostgreSQL.
+const NEXT_AND_ENDS: &str = concat!(
+    "WITH own AS (
+         UPDATE workspaces SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at - 1 AS given, ",
+    pg_identity!(),
+    ") ",
+    select_ends!("own.given, own.xid, own.backend", "queue_head, own")
 );
 
 impl QueueEnds {
@@ -83,10 +103,7 @@ impl QueueEnds {
 
 /// The place of a workspace's next job, which is its workspace's last one from now on; none when there is no such workspace.
 pub(super) async fn next_place(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<i64>> {
-    // Locks the workspace, in a statement of its own: the next one then sees what others have queued for this workspace until now. And
-    // gives the number that the job has mostly.
-    let Some(guessed) = lock(tx, workspace).await? else { return Ok(None) };
-    let ends: QueueEnds = on!(tx, |c| sqlx::query_as(ENDS).bind(workspace).bind(guessed - 1).fetch_one(c))?;
+    let Some((guessed, ends)) = guess_number(tx, workspace).await? else { return Ok(None) };
     let number = ends.next_number();
     if number != guessed {
         execute!(
@@ -95,6 +112,25 @@ pub(super) async fn next_place(tx: &mut Tx, workspace: WorkspaceId) -> Result<Op
         )?;
     }
     Ok(Some(ends.place(number)))
+}
+
+/// Locks a workspace, gives it the number that its next job has mostly, and tells where the lines end; none when there is no such workspace.
+async fn guess_number(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<(i64, QueueEnds)>> {
+    if let Tx::Postgres(tx) = tx
+        && tx.knows_locked(workspace)
+    {
+        let guessed = sqlx::query_as(NEXT_AND_ENDS).bind(workspace).fetch_optional(&mut **tx);
+        let guessed: Option<GuessedEnds> = silence::answered(guessed).await?;
+        return Ok(guessed.map(|GuessedEnds { ends, identity }| {
+            tx.note(Some(identity));
+            tx.note_active(workspace);
+            (ends.given + 1, ends)
+        }));
+    }
+    // In a statement of its own: the next one then sees what others have queued for this workspace until now.
+    let Some(guessed) = lock(tx, workspace).await? else { return Ok(None) };
+    let ends: QueueEnds = on!(tx, |c| sqlx::query_as(ENDS).bind(workspace).bind(guessed - 1).fetch_one(c))?;
+    Ok(Some((guessed, ends)))
 }
 
 /// Locks a workspace who is there still, and gives the number after that of the workspace's last job.
@@ -110,6 +146,7 @@ async fn lock(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<i64>> {
             Ok(locked.map(|LockedWorkspace { fair_at, identity }| {
                 tx.note(Some(identity));
                 tx.note_active(workspace);
+                tx.note_locked(workspace);
                 fair_at
             }))
         }
@@ -123,6 +160,14 @@ async fn lock(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<i64>> {
             Ok(locked)
         }
     }
+}
+
+#[derive(sqlx::FromRow)]
+struct GuessedEnds {
+    #[sqlx(flatten)]
+    ends: QueueEnds,
+    #[sqlx(flatten)]
+    identity: PgIdentity,
 }
 
 #[derive(sqlx::FromRow)]

@@ -13,7 +13,7 @@ use lectern_shared::{
 use crate::{
     Db, Tx, documents, execute,
     jobs::{self, JobProgress},
-    migrate, on,
+    locks, migrate, on,
     testing::{
         ATTEMPTS, LEASE, TestDb, account_of, at, both, both_empty, claim, commit, document, plain, workspace,
     },
@@ -41,6 +41,28 @@ async fn end(db: &Db, claim: &JobClaim, retry_at: Option<u64>, second: u64) {
         commit!(db, |tx| jobs::fail(tx, claim, &error, retry_at, &JobProgress::default(), at(second)))
             .is_some()
     );
+}
+
+#[tokio::test]
+async fn a_workspace_that_was_locked_before_gets_the_places_that_it_gets_else() {
+    for t in &both().await {
+        let (locked, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        for second in 1..4 {
+            let mut tx = t.db.begin().await.unwrap();
+            locks::lock_workspace(&mut tx, locked).await.unwrap();
+            let row = plain(locked, "one of many");
+            documents::insert(&mut tx, &row, at(second)).await.unwrap();
+            jobs::enqueue(&mut tx, locked, row.id, JobKind::Ingest, ATTEMPTS, at(second)).await.unwrap();
+            tx.commit().await.unwrap();
+            document(&t.db, other, "one of many", at(second)).await;
+        }
+        let select = "SELECT workspace_id, fair_at FROM jobs ORDER BY fair_at, id";
+        let places: Vec<(WorkspaceId, i64)> = on!(t.db, |c| sqlx::query_as(select).fetch_all(c)).unwrap();
+        let of = |whose: WorkspaceId| -> Vec<i64> {
+            places.iter().filter(|(of, _)| *of == whose).map(|(_, place)| *place).collect()
+        };
+        assert_eq!((of(locked).len(), of(locked)), (3, of(other)), "{}", t.name);
+    }
 }
 
 #[tokio::test]
