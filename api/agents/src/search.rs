@@ -103,7 +103,7 @@ pub struct SearchRequest {
     pub limit: usize,
     /// How long the best may take to be put into a better order, if there is a model for it; they are not when none.
     pub rerank: Option<RerankPatience>,
-    /// The workspace's [search epoch](db::documents::search_epoch), if the caller has just read it.
+    /// The workspace's [search epoch](db::documents::search_epoch), if the caller has read it since the search was asked for.
     pub epoch: Option<i64>,
 }
 
