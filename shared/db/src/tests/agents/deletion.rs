@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{agent, remember, turns};
 use crate::{
-    Db, accounts, agents, execute, on,
+    Db, DbErrorKind, accounts, agents, execute, on,
     testing::{account_of, at, both, commit, run_in, workspace},
     tests::{leftovers::add_everything, traces as trace_tests},
     traces,
@@ -145,11 +145,15 @@ async fn what_a_run_would_leave_of_an_agent_that_is_gone_is_told_from_a_failure(
         let (gone, kept) = (agent(&t.db, owner, at(0)).await, agent(&t.db, owner, at(0)).await);
         assert!(commit!(t.db, |tx| agents::delete(tx, owner, gone)), "{}", t.name);
         commit!(t.db, |tx| agents::forget(tx, gone));
+        let late = trace_tests::kept(gone);
+        let alone = traces::insert_relaxed(&t.db, run_in(owner), &late, None, at(100)).await.unwrap_err();
         let mut tx = t.db.begin_relaxed().await.unwrap();
-        let stored = traces::insert(&mut tx, run_in(owner), &trace_tests::kept(gone), None, at(100)).await;
-        let error = stored.unwrap_err();
-        assert!(error.is_orphan() && !error.is_outage(), "{}: {error}", t.name);
+        let with_more = traces::insert(&mut tx, run_in(owner), &late, None, at(100)).await.unwrap_err();
         drop(tx);
+        for error in [alone, with_more] {
+            assert!(error.is_orphan(), "{}: {error}", t.name);
+            assert_eq!(error.kind(), DbErrorKind::Fault, "{}: {error}", t.name);
+        }
         let twice = trace_tests::kept(kept);
         commit!(t.db, |tx| traces::insert(tx, run_in(owner), &twice, None, at(100)));
         let mut tx = t.db.begin().await.unwrap();
