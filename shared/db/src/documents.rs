@@ -171,20 +171,8 @@ pub async fn find_in(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Res
 
 /// [`lock`], which also reads the document.
 pub async fn find_locked(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<Option<Document>> {
-    // In the order of locks: the workspace first.
-    locks::lock_workspace(tx, workspace).await?;
-    Ok(match tx {
-        // As an update would.
-        Tx::Postgres(c) => {
-            let locked = select_document!("d.id = $1 AND d.workspace_id = $2 FOR NO KEY UPDATE OF d");
-            let found = sqlx::query_as(locked).bind(id).bind(workspace);
-            silence::answered(found.fetch_optional(&mut **c)).await?
-        }
-        Tx::Sqlite(c) => {
-            let found = sqlx::query_as(select_document!("d.id = $1 AND d.workspace_id = $2"));
-            found.bind(id).bind(workspace).fetch_optional(&mut **c).await?
-        }
-    })
+    // In two statements: one that waits for the document's row reads its job as that was before it waited.
+    if lock(tx, workspace, id).await? { find_in(tx, workspace, id).await } else { Ok(None) }
 }
 
 /// Whether all of these documents, which may repeat, are the workspace's.

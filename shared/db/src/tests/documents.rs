@@ -13,7 +13,7 @@ use lectern_shared::{
     ids::{DocumentId, GenerationId, WorkspaceId},
     model::{
         document::{DocumentType, PageRange, SplitterConfig, SplitterType},
-        job::{JobKind, JobState, QueueDepth},
+        job::{IngestionError, JobKind, JobState, QueueDepth},
     },
 };
 use serde_json::json;
@@ -443,6 +443,24 @@ async fn an_ingestion_is_followed_by_its_owner_until_the_document_is_deleted() {
         assert!(documents::ingestion(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
         delete(&t.db, owner, id, 1).await;
         assert!(documents::ingestion(&t.db, owner, id).await.unwrap().is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_is_read_of_a_locked_document_is_what_came_of_whoever_held_it_before() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, owner, "one", at(0)).await;
+        let id = held.document_id;
+        let (error, report) = (IngestionError::interrupted(), JobProgress::default());
+        let mut failing = t.db.begin().await.unwrap();
+        jobs::fail(&mut failing, &held, &error, None, &report, at(1)).await.unwrap();
+        let db = t.db.clone();
+        let changing = tokio::spawn(async move { commit!(db, |tx| documents::find_locked(tx, owner, id)) });
+        finished_or_blocked(&t.db, &changing).await;
+        failing.commit().await.unwrap();
+        let read = changing.await.unwrap().unwrap();
+        assert_eq!(read.ingestion.state, JobState::Dead, "{}", t.name);
     }
 }
 
