@@ -3,6 +3,7 @@
 mod active;
 mod browse;
 mod content;
+mod holdings;
 mod lists;
 mod metadata;
 mod uploads;
@@ -20,7 +21,7 @@ use serde_json::json;
 
 use crate::{
     Db, agents, chunks, documents,
-    documents::{NewDocumentRow, deletion},
+    documents::NewDocumentRow,
     generations::{self, RetiredGeneration},
     jobs::{self, JobProgress},
     testing::{
@@ -484,21 +485,5 @@ async fn the_ingestions_of_several_documents_are_those_of_each() {
         assert_eq!(found, expected, "{}", t.name);
         assert!(documents::ingestions(&t.db, &[(other, done)]).await.unwrap().is_empty(), "{}", t.name);
         assert!(documents::ingestions(&t.db, &[]).await.unwrap().is_empty(), "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn what_a_document_holds_is_counted_over_all_its_generations() {
-    for t in &both().await {
-        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
-        let (id, _) = published(&t.db, owner, "one", &["a", "b"], at(0)).await;
-        published(&t.db, owner, "another", &["x", "y", "z"], at(0)).await;
-        enqueue(&t.db, owner, id, at(1)).await;
-        let held = claim(&t.db, at(1)).await.unwrap();
-        staged(&t.db, &held, &["c"], at(1)).await;
-        let held = commit!(t.db, |tx| deletion::holdings(tx, owner, id)).unwrap();
-        let counted = (held.generations, held.chunks, held.blobs, held.links);
-        assert_eq!((held.name.as_str(), counted), ("one", (2, 3, 0, 0)), "{}", t.name);
-        assert_eq!(commit!(t.db, |tx| deletion::holdings(tx, other, id)), None, "{}", t.name);
     }
 }

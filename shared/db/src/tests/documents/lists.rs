@@ -34,7 +34,8 @@ async fn assert_reads_a_page(pool: &PgPool, statement: &str, values: &[&str]) {
         let number = |name| step.split(name).nth(1)?.split([' ', ')']).next()?.parse::<u64>().ok();
         Some(number("rows=")? * number("loops=")?)
     };
-    assert_eq!(plan.iter().filter_map(read).max(), Some(PAGE), "{plan:#?}");
+    let passed_over = plan.iter().any(|step| step.contains("Rows Removed"));
+    assert!(plan.iter().filter_map(read).max() == Some(PAGE) && !passed_over, "{plan:#?}");
 }
 
 async fn analyze(pool: &PgPool, tables: &[&str]) {

@@ -47,6 +47,7 @@ async fn an_api_token_has_its_own_role_and_its_makers_while_that_is_a_member() {
         for token in [&bounded, &free, &owners, &own] {
             add_token(&t.db, token).await;
         }
+        commit!(t.db, |tx| documents::bump_search_epoch(tx, workspace));
         assert_eq!(grant(&t.db, &bounded, 2).await, Some((Some(Role::Asker), Role::Builder)), "{}", t.name);
         assert_eq!(grant(&t.db, &free, 2).await, Some((None, Role::Builder)), "{}", t.name);
         put(&t.db, workspace, maker, Role::Editor, 2).await;
