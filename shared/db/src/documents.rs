@@ -12,6 +12,8 @@ mod ingestions;
 pub mod metadata;
 pub mod uploads;
 
+#[cfg(test)]
+pub(crate) use active::CHANGED;
 pub use active::{ChangedDocument, active, changed_since};
 pub(super) use clearing::{delete_all, delete_some};
 pub use ingestions::{DocumentIngestion, ingestion, ingestions};

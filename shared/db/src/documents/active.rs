@@ -36,6 +36,17 @@ pub struct ChangedDocument {
     pub active: Option<ActiveDocument>,
 }
 
+/// What a workspace has had purged, and its documents that have changed, both as of one moment: what is not among the documents since it was
+/// purged is in the workspace's row.
+pub(crate) const CHANGED: &str = concat!(
+    "SELECT w.purged_epoch, ",
+    active_columns!(),
+    " FROM workspaces w
+      LEFT JOIN documents d ON d.workspace_id = w.id AND d.changed_epoch > $2
+      LEFT JOIN generations g ON g.id = d.active_generation
+     WHERE w.id = $1 ORDER BY d.id"
+);
+
 /// The documents of a workspace that have changed since a search epoch, deleted ones included, by their ids. None when too much is gone
 /// to tell.
 pub async fn changed_since(
@@ -52,18 +63,8 @@ pub async fn changed_since(
         languages: Json<Box<[(u8, u64)]>>,
         embedding_space: Option<Uuid>,
     }
-    // Both as of one moment: what is not among the documents since it was purged is in the workspace's row.
-    let rows: Vec<ChangedRow> = on!(db, |c| sqlx::query_as(concat!(
-        "SELECT w.purged_epoch, ",
-        active_columns!(),
-        " FROM workspaces w
-          LEFT JOIN documents d ON d.workspace_id = w.id AND d.changed_epoch > $2
-          LEFT JOIN generations g ON g.id = d.active_generation
-         WHERE w.id = $1 ORDER BY d.id"
-    ))
-    .bind(workspace)
-    .bind(epoch)
-    .fetch_all(c))?;
+    let rows: Vec<ChangedRow> =
+        on!(db, |c| sqlx::query_as(CHANGED).bind(workspace).bind(epoch).fetch_all(c))?;
     if rows.first().is_none_or(|row| row.purged_epoch > epoch) {
         return Ok(None);
     }
