@@ -119,3 +119,26 @@ impl FollowedIngestion {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_asked_for_before_somebody_followed_is_no_news_to_them() {
+        let list = WatchList::default();
+        let document = (WorkspaceId::generate(), DocumentId::generate());
+        let before = Instant::now();
+        let since = before + Duration::from_millis(1);
+        let mut following = FollowedIngestion { subscription: list.subscribe(document, || {}), since };
+        let mut next = pin!(following.next());
+        list.tell([(document, Some((before, Ok(None))))]);
+        assert!(poll!(&mut next).is_pending(), "it may have been read before what is known");
+        list.tell([(document, Some((since, Err(unavailable()))))]);
+        assert_eq!(next.await.err().map(|error| error.code), Some("unavailable"));
+    }
+}
