@@ -1,6 +1,10 @@
 //! Programs that serve the Model Context Protocol over their standard input and output.
 
-use super::{ConfigError, SettingsSource, parse::ParseResult};
+use super::{
+    ConfigError, SettingsSource,
+    command::{self, ShellQuoting},
+    parse::ParseResult,
+};
 
 /// Longest name of a program.
 const NAME: usize = 64;
@@ -22,50 +26,47 @@ pub struct McpProgram {
 /// The programs that are named.
 pub(super) fn programs(source: &SettingsSource) -> Result<Vec<McpProgram>, ConfigError> {
     let environment = source.passed_on(&ENVIRONMENT);
-    source.parse("LECTERN_MCP_SERVERS", "", |text| {
+    let programs = source.commands("LECTERN_MCP_SERVERS", |text| {
         let mut programs: Vec<McpProgram> = Vec::new();
-        for entry in entries(text).into_iter().map(str::trim).filter(|entry| !entry.is_empty()) {
-            let (name, command) = named_command(entry)?;
+        let entries = entries(text).into_iter().map(str::trim).filter(|entry| !entry.is_empty());
+        for (place, entry) in (1..).zip(entries) {
+            let (name, command) = named_command(place, entry)?;
             if programs.iter().any(|other| other.name == name) {
                 return Err(format!("names {name} twice"));
             }
             programs.push(McpProgram { name, command, environment: environment.clone() });
         }
         Ok(programs)
-    })
+    })?;
+    Ok(programs.unwrap_or_default())
 }
 
-fn named_command(entry: &str) -> ParseResult<(String, Vec<String>)> {
+/// A program's name and its command, as they stand at a place of the list. Whatever is no name may belong to a command, and is not told.
+fn named_command(place: usize, entry: &str) -> ParseResult<(String, Vec<String>)> {
     let is_name = |name: &&str| {
         (1..=NAME).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     };
     let named = entry.split_once('=').map(|(name, command)| (name.trim(), command));
     let (name, command) = named.filter(|(name, _)| is_name(name)).ok_or_else(|| {
-        "must list programs as name=command, separated by `;`, the names of letters, digits, `.`, `_` and `-`".to_owned()
+        format!(
+            "must list programs as name=command, separated by `;`, the names of letters, digits, `.`, `_` and `-`; number {place} is none"
+        )
     })?;
-    let words = shlex::split(command).ok_or("has a quote that is not closed, or a backslash at its end")?;
-    match words.first() {
-        Some(program) if !program.is_empty() => Ok((name.to_owned(), words)),
-        Some(_) | None => Err(format!("names no program for {name}")),
+    match command::words(command) {
+        Ok(words) => Ok((name.to_owned(), words)),
+        Err(problem) => Err(format!("the command of {name} {problem}")),
     }
 }
 
 /// What stands between semicolons; one within quotes or behind a backslash separates nothing.
 fn entries(text: &str) -> Vec<&str> {
     let (mut found, mut begin) = (Vec::new(), 0);
-    let (mut quote, mut is_escaped) = (None, false);
+    let mut quoting = ShellQuoting::default();
     for (at, c) in text.char_indices() {
-        match (c, quote) {
-            _ if is_escaped => is_escaped = false,
-            ('\\', None | Some('"')) => is_escaped = true,
-            ('\'' | '"', None) => quote = Some(c),
-            (_, Some(open)) if c == open => quote = None,
-            (';', None) => {
-                found.push(&text[begin..at]);
-                begin = at + 1;
-            }
-            _ => {}
+        if !quoting.is_quoted(at, c) && c == ';' {
+            found.push(&text[begin..at]);
+            begin = at + 1;
         }
     }
     found.push(&text[begin..]);
@@ -103,10 +104,14 @@ mod tests {
         for (text, hint) in [
             ("/usr/bin/mcp-files", "name=command"),
             ("my files=mcp-files", "name=command"),
-            ("files=", "no program for files"),
-            ("files=''", "no program for files"),
+            ("files=", "of files must begin with the name of a program"),
+            ("files=''", "of files must begin with the name of a program"),
             ("files=a;files=b", "files twice"),
-            ("files=a 'b", "quote"),
+            (
+                "files=a; clock= b 'c",
+                "of clock has a quote that is not closed, or a backslash at its end (character 3)",
+            ),
+            ("files=a;; clock", "number 2 is none"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.problem.contains(hint), "{text}: {error}");

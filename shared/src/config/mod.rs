@@ -1,6 +1,7 @@
 //! Settings. Read once at the start, from the environment and an optional TOML file, the environment winning; a wrong value
 //! stops the start with a message that names it. Nothing else in the program reads the environment.
 
+mod command;
 mod cors;
 mod database;
 mod embedding;

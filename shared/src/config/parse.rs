@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
-use super::{ConfigError, OcrMode, OcrProgram, OcrSettings, SettingsSource};
+use super::{ConfigError, OcrMode, OcrProgram, OcrSettings, SettingsSource, command};
 use crate::{
     blobs::{BlobLocation, S3Location},
     config::QdrantConfig,
@@ -237,13 +237,7 @@ pub(super) fn ocr(
     let timeout = source.parse("LECTERN_OCR_TIMEOUT", "60s", second)?;
     let mode: OcrMode = source.parse("LECTERN_OCR", "auto", choice)?;
     let languages = source.optional("LECTERN_OCR_LANGUAGES", ocr_languages)?;
-    let command = source.optional("LECTERN_OCR_COMMAND", |text| {
-        let words = shlex::split(text).ok_or("has a quote that is not closed, or a backslash at its end")?;
-        match words.first() {
-            Some(program) if !program.is_empty() => Ok(words),
-            Some(_) | None => Err("must begin with the name of a program".to_owned()),
-        }
-    })?;
+    let command = source.commands("LECTERN_OCR_COMMAND", command::words)?;
     let network = source.parse("LECTERN_OCR_NETWORK", "off", switch)?;
     let is_required = match mode {
         OcrMode::Off => return Ok(None),

@@ -162,6 +162,22 @@ fn a_wrong_address_is_refused_without_what_may_be_a_secret_in_it() {
 }
 
 #[test]
+fn a_wrong_command_is_refused_without_its_arguments() {
+    for (name, command, hint) in [
+        ("LECTERN_OCR_COMMAND", "/opt/read --key hunter2 'page", "character 25"),
+        ("LECTERN_OCR_COMMAND", "'' --key hunter2", "name of a program"),
+        ("LECTERN_MCP_SERVERS", "clock=mcp-clock; files=mcp-files --key 'hunter2", "files"),
+        ("LECTERN_MCP_SERVERS", "files=mcp-files --key hunter2; mcp-clock --key=hunter2", "number 2"),
+        ("LECTERN_MCP_SERVERS", "files=mcp-files --key hunter2; files=mcp-clock", "files twice"),
+    ] {
+        let error = load(&[(name, command)]).unwrap_err();
+        assert_eq!(error.setting, name);
+        assert!(error.problem.contains(hint), "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
 fn the_environment_wins_over_the_file_and_a_misspelt_name_in_the_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("lectern.toml");
