@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
+use lectern_shared::secrets::{hex, sha256};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -159,6 +160,11 @@ impl IdempotencyKey {
                 message: format!("must be sent once, with 1 to {LONGEST} printable ASCII characters"),
             }])),
         }
+    }
+
+    /// The key of a form of a page, by what the page put into it. What was changed before it was sent again is another form.
+    pub(crate) fn of_form(nonce: Option<&str>, content: &str) -> Self {
+        Self(nonce.map(|nonce| hex(&sha256(format!("{nonce}\n{content}").as_bytes()))))
     }
 
     /// Joins the key with what makes the request the same one: its path and its content.

@@ -26,6 +26,8 @@ use crate::{
 const MOST_UNREAD: usize = 4 << 20;
 /// More parts than any form has.
 const MOST_PARTS: usize = 100;
+/// Bytes of the longest word.
+const WORD: usize = 255;
 
 /// A form.
 pub(crate) struct MultipartForm {
@@ -125,6 +127,15 @@ impl PartBudget {
             bytes.extend_from_slice(chunk.get(..wanted).unwrap_or_default());
         }
         Ok(bytes)
+    }
+
+    /// Reads a part to its end that is one word; none when it is empty, too long or no text.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub(crate) async fn read_word(&mut self, part: MultipartPart<'_>) -> Result<Option<String>, ApiError> {
+        let word = String::from_utf8(self.read(part, WORD + 1).await?).ok();
+        Ok(word.filter(|word| (1..=WORD).contains(&word.len())))
     }
 }
 

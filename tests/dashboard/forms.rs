@@ -20,7 +20,8 @@ use crate::support::{
 in_both_modes!(
     what_a_page_sends_changes_its_own_workspace_or_nothing,
     what_is_shown_once_is_made_once_although_its_form_is_sent_again,
-    a_button_that_has_a_source_run_is_pressed_twice_for_one_run
+    a_button_that_has_a_source_run_is_pressed_twice_for_one_run,
+    a_file_that_is_sent_again_is_taken_once
 );
 
 async fn what_a_page_sends_changes_its_own_workspace_or_nothing(mode: Mode) {
@@ -183,6 +184,40 @@ async fn a_button_that_has_a_source_run_is_pressed_twice_for_one_run(mode: Mode)
         within_deadline("the end of the run", ended).await;
         assert_eq!(owner.read(&api).await.as_array().map(Vec::len), Some(runs), "{button}");
     }
+}
+
+async fn a_file_that_is_sent_again_is_taken_once(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let evaluation = owner.create("/evaluations", &json!({"name": "Questions"})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let page = format!("/evaluations/{}", id(&evaluation));
+    let (path, list) = (format!("{page}/import"), format!("{page}/cases"));
+    let files = ["question,expect\nWho founded it?,decline", "question,expect\nWho sold it?,decline"];
+    let html = visits.get(&page).await.text().await.expect("a text");
+    let form = html.split("<form ").find(|form| form.contains("multipart/form-data")).expect("a form");
+    let nonce = form.split("name=\"nonce\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let nonce = nonce.expect("what tells it from others");
+    let submit = async |file: &str| {
+        let body = format!(
+            "--x\r\nContent-Disposition: form-data; name=\"nonce\"\r\n\r\n{nonce}\r\n\
+             --x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"cases.csv\"\r\n\r\n{file}\r\n--x--\r\n"
+        );
+        let request = client.request_outside(Method::POST, &path).header(COOKIE, &visits.cookies);
+        let request = request.header(ORIGIN, &visits.origin);
+        let answer = send(request.header("content-type", "multipart/form-data; boundary=x").body(body)).await;
+        assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+        location(&answer).to_owned()
+    };
+    let count = async || owner.read(&list).await.as_array().map(Vec::len);
+    let first = submit(files[0]).await;
+    assert_eq!(submit(files[0]).await, first);
+    assert_eq!(count().await, Some(1));
+    // With another file it is another form.
+    submit(files[1]).await;
+    assert_eq!(count().await, Some(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

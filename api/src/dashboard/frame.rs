@@ -5,11 +5,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use lectern_shared::{
-    ids::WorkspaceId,
-    model::workspace::Role,
-    secrets::{hex, sha256},
-};
+use lectern_shared::{ids::WorkspaceId, model::workspace::Role};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -23,6 +19,7 @@ use crate::{
     error::{ApiError, ApiErrorKind},
     extract::parameter,
     fields::{FromFields, validate},
+    idempotency::IdempotencyKey,
     public_address::PublicAddress,
     response::ApiResult,
     services::{actor::Actor, creation::IdempotentRequest, workspaces::WorkspaceService},
@@ -32,7 +29,7 @@ use crate::{
 /// Workspaces that can be chosen on a page; further ones by their address.
 const CHOICES: u32 = 50;
 /// The input that tells one form from the same one sent again.
-const NONCE: &str = "nonce";
+pub(super) const NONCE: &str = "nonce";
 
 /// Somebody who is signed in and looks at a page.
 pub(super) struct Visitor {
@@ -325,20 +322,15 @@ impl<T: FromFields + Send> FromRequest<AppState> for SubmittedForm<T> {
             let sent = BodyReader::from_ref(state).read_form(request, T::SENDER).await?;
             let mut fields = sent.value.clone();
             let nonce = fields.as_object_mut().and_then(|fields| fields.remove(NONCE));
-            // What was changed before it was sent again is another form.
-            let key = nonce.as_ref().and_then(Value::as_str).map(|nonce| form_key(nonce, &fields));
-            let once = IdempotentRequest::new(&visitor.actor(), key, &path, fields.to_string().as_bytes());
+            let content = fields.to_string();
+            let key = IdempotencyKey::of_form(nonce.as_ref().and_then(Value::as_str), &content);
+            let once = key.once(&visitor.actor(), &path, content.as_bytes());
             let body = validate(&fields)?;
             ApiResult::Ok((body, once))
         };
         let (body, once) = read.await.map_err(|error| for_people(error).into_response())?;
         Ok(Self { visitor, body, once })
     }
-}
-
-/// The key of what a form makes.
-fn form_key(nonce: &str, fields: &Value) -> String {
-    hex(&sha256(format!("{nonce}\n{fields}").as_bytes()))
 }
 
 /// A form of somebody whom nobody knows yet.

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::page;
 use crate::{
-    dashboard::frame::{SubmittedForm, Visitor},
+    dashboard::frame::{NONCE, SubmittedForm, Visitor},
     error::{ApiError, ApiErrorKind},
     error_response::status_of,
     extract::{PathId, PathIds},
@@ -92,7 +92,7 @@ pub(super) async fn import(
         let PathId(id) = PathId::<EvaluationId>::from_request_parts(&mut parts, &state).await?;
         let uri = parts.uri.clone();
         let (actor, request) = (visitor.actor(), Request::from_parts(parts, body));
-        let read = import_file(&evaluations, &actor, id, request, |_| Ok(Vec::new())).await;
+        let read = import_file(&evaluations, &actor, id, request, Some(NONCE), |_| Ok(Vec::new())).await;
         // Else there is nothing to show the page of, or the service has failed.
         let is_of_file =
             |error: &ApiError| error.kind != ApiErrorKind::NotFound && !status_of(error).is_server_error();

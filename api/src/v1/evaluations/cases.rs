@@ -293,25 +293,29 @@ async fn import(
 ) -> ApiResult {
     let show =
         json_encoder(|made: &ImportOutcome| Ok(ImportedView { added: made.added, skipped: made.skipped }));
-    import_file(&evaluations, &caller.actor(), id, request, show).await.map(creation_response)
+    import_file(&evaluations, &caller.actor(), id, request, None, show).await.map(creation_response)
 }
 
-/// Adds the cases of the file of a form. With an `Idempotency-Key`, the same request is one with the same file and name.
+/// Adds the cases of the file of a form. With an `Idempotency-Key`, the same request is one with the same file and name. A page cannot set
+/// that header, and has what stands for the key in the part `nonce`, before the file.
 pub(crate) async fn import_file(
     evaluations: &EvaluationService,
     actor: &Actor,
     id: EvaluationId,
     request: Request,
+    nonce: Option<&str>,
     tell: impl ResponseEncoder<ImportOutcome>,
 ) -> ApiResult<CreationOutcome> {
     let key = IdempotencyKey::of(request.headers())?;
     let path = request.uri().path().to_owned();
     let workspace = evaluations.find(actor, id).await?.owner.workspace_id;
     let _turn = IMPORTS.acquire(workspace).await.map_err(of_turn)?;
-    let (name, bytes) = read_within(request, FILE_WITHIN).await?;
+    let SentCases { name, bytes, word } = read_within(request, nonce, FILE_WITHIN).await?;
     let hashed = spawn_blocking(move || (hex(&sha256(&bytes)), bytes));
     let (hash, bytes) = hashed.await.map_err(|_| ApiError::internal())?;
-    let once = key.once(actor, &path, format!("{hash} {name}").as_bytes());
+    let content = format!("{hash} {name}");
+    let key = if nonce.is_some() { IdempotencyKey::of_form(word.as_deref(), &content) } else { key };
+    let once = key.once(actor, &path, content.as_bytes());
     evaluations.import(actor, id, ImportFormat::of(&name, &bytes), bytes, once, tell).await
 }
 
@@ -324,16 +328,29 @@ fn of_turn(error: PermitError) -> ApiError {
     ApiError { retry_after: Some(AGAIN), ..error }
 }
 
-/// The file of a form, and its name, if all of it comes within this time.
-async fn read_within(request: Request, within: Duration) -> Result<(String, Vec<u8>), ApiError> {
-    timeout(within, read_file(request)).await.map_err(|_| late())?
+/// A file with cases, as it was sent.
+struct SentCases {
+    name: String,
+    bytes: Vec<u8>,
+    /// What stood in the part that tells one form of a page from another one.
+    word: Option<String>,
 }
 
-/// The file of a form, and its name.
-async fn read_file(request: Request) -> Result<(String, Vec<u8>), ApiError> {
+/// The file of a form, if all of it comes within this time.
+async fn read_within(request: Request, nonce: Option<&str>, within: Duration) -> Result<SentCases, ApiError> {
+    timeout(within, read_file(request, nonce)).await.map_err(|_| late())?
+}
+
+/// The file of a form, and what stands before it in the part that `nonce` names.
+async fn read_file(request: Request, nonce: Option<&str>) -> Result<SentCases, ApiError> {
     let mut form = MultipartForm::of(request).await?;
     let mut others = PartBudget::within(1 << 20);
+    let mut word = None;
     while let Some(part) = form.next().await? {
+        if nonce.is_some() && part.name() == nonce {
+            word = others.read_word(part).await?;
+            continue;
+        }
         if part.name() != Some("file") {
             others.read(part, 0).await?;
             continue;
@@ -347,7 +364,7 @@ async fn read_file(request: Request) -> Result<(String, Vec<u8>), ApiError> {
             }
             bytes.extend_from_slice(&piece);
         }
-        return Ok((file.name, bytes));
+        return Ok(SentCases { name: file.name, bytes, word });
     }
     Err(ApiError::invalid_field("file", "is required: CSV, lines of JSON, or a ZIP file in the form of BEIR"))
 }
@@ -410,7 +427,7 @@ mod tests {
         let request = request.header(header::CONTENT_TYPE, "multipart/form-data; boundary=x");
         let request = request.body(Body::from_stream(pieces)).unwrap();
         // Far less than the silence for which a form is given up in any case.
-        let refused = read_within(request, Duration::from_millis(50)).await.err().unwrap();
+        let refused = read_within(request, None, Duration::from_millis(50)).await.err().unwrap();
         assert_eq!((refused.kind.status(), refused.code), (408, "timeout"));
     }
 }
