@@ -193,31 +193,37 @@ async fn a_file_that_is_sent_again_is_taken_once(mode: Mode) {
     let client = service.client();
     let mut visits = Visits::new(&service, &client);
     visits.sign_in("ada@example.com").await;
-    let page = format!("/evaluations/{}", id(&evaluation));
-    let (path, list) = (format!("{page}/import"), format!("{page}/cases"));
-    let files = ["question,expect\nWho founded it?,decline", "question,expect\nWho sold it?,decline"];
-    let html = visits.get(&page).await.text().await.expect("a text");
-    let form = html.split("<form ").find(|form| form.contains("multipart/form-data")).expect("a form");
-    let nonce = form.split("name=\"nonce\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
-    let nonce = nonce.expect("what tells it from others");
-    let submit = async |file: &str| {
-        let body = format!(
-            "--x\r\nContent-Disposition: form-data; name=\"nonce\"\r\n\r\n{nonce}\r\n\
-             --x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"cases.csv\"\r\n\r\n{file}\r\n--x--\r\n"
-        );
-        let request = client.request_outside(Method::POST, &path).header(COOKIE, &visits.cookies);
-        let request = request.header(ORIGIN, &visits.origin);
-        let answer = send(request.header("content-type", "multipart/form-data; boundary=x").body(body)).await;
-        assert_eq!(answer.status(), StatusCode::SEE_OTHER);
-        location(&answer).to_owned()
-    };
-    let count = async || owner.read(&list).await.as_array().map(Vec::len);
-    let first = submit(files[0]).await;
-    assert_eq!(submit(files[0]).await, first);
-    assert_eq!(count().await, Some(1));
-    // With another file it is another form.
-    submit(files[1]).await;
-    assert_eq!(count().await, Some(2));
+    let set = format!("/evaluations/{}", id(&evaluation));
+    let (import, cases) = (format!("{set}/import"), format!("{set}/cases"));
+    let table = ["question,expect\nWho founded it?,decline", "question,expect\nWho sold it?,decline"];
+    for (page, path, list, files) in [
+        (set.as_str(), import.as_str(), cases.as_str(), table),
+        ("/documents/new", "/documents/upload", "/documents", ["a,b\n1,2", "a,b\n3,4"]),
+    ] {
+        let html = visits.get(page).await.text().await.expect("a text");
+        let form = html.split("<form ").find(|form| form.contains("multipart/form-data")).expect("a form");
+        let nonce = form.split("name=\"nonce\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let nonce = nonce.expect("what tells it from others");
+        let submit = async |file: &str| {
+            let body = format!(
+                "--x\r\nContent-Disposition: form-data; name=\"nonce\"\r\n\r\n{nonce}\r\n\
+                 --x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.csv\"\r\n\r\n{file}\r\n--x--\r\n"
+            );
+            let request = client.request_outside(Method::POST, path).header(COOKIE, &visits.cookies);
+            let request = request.header(ORIGIN, &visits.origin);
+            let request = request.header("content-type", "multipart/form-data; boundary=x");
+            let answer = send(request.body(body)).await;
+            assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{page}");
+            location(&answer).to_owned()
+        };
+        let count = async || owner.read(list).await.as_array().map(Vec::len);
+        let first = submit(files[0]).await;
+        assert_eq!(submit(files[0]).await, first, "{page}");
+        assert_eq!(count().await, Some(1), "{page}");
+        // With another file it is another form.
+        submit(files[1]).await;
+        assert_eq!(count().await, Some(2), "{page}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

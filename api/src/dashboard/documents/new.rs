@@ -15,18 +15,19 @@ use super::collections;
 use crate::{
     dashboard::{
         PagePolicy,
-        frame::{Frame, SubmittedForm, Visitor},
+        frame::{Frame, NONCE, SubmittedForm, Visitor},
         html,
     },
     error::ApiError,
     extract::parameter,
     fields::GivenIds,
+    idempotency::IdempotencyKey,
     multipart::MultipartForm,
     response::ApiResult,
     services::{
         actor::Permission,
         collections::CollectionService,
-        creation::{CreationOutcome, IdempotentRequest},
+        creation::CreationOutcome,
         documents::{DocumentDetails, DocumentService, NewDocument},
         uploads::{LONGEST_UPLOAD, UploadService, late},
     },
@@ -114,12 +115,15 @@ pub(super) async fn upload(
         Err(response) => return response,
     };
     let made = async {
+        let path = parts.uri.path().to_owned();
         let form = MultipartForm::of(Request::from_parts(parts, body)).await?;
         let actor = visitor.actor();
         let _turn = uploads.turn(&actor).await?;
-        let reading = Box::pin(receive_upload(&uploads, &actor, form));
-        let (file, new) = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
-        let once = IdempotentRequest::new(&actor, None, "", &[]);
+        let reading = Box::pin(receive_upload(&uploads, &actor, form, Some(NONCE)));
+        let (file, new, nonce) = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
+        let content = new.identity(&file);
+        let key = IdempotencyKey::of_form(nonce.as_deref(), &content);
+        let once = key.once(&actor, &path, content.as_bytes());
         let made = uploads.complete(&actor, file, new, once, id_of).await?;
         ApiResult::Ok(visitor.go(&page_of(made)))
     };

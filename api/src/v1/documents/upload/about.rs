@@ -33,6 +33,11 @@ impl UploadFields {
         self.wrong.push(FieldError { path: name.to_owned(), message: message.to_owned() });
     }
 
+    /// Reads a part that says nothing of the document; none when it is no word.
+    pub(super) async fn read_word(&mut self, part: MultipartPart<'_>) -> Result<Option<String>, ApiError> {
+        self.budget.read_word(part).await
+    }
+
     /// Reads a part.
     pub(super) async fn add(&mut self, part: MultipartPart<'_>) -> Result<(), ApiError> {
         let name = part.name().unwrap_or_default().to_owned();

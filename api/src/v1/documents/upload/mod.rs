@@ -68,23 +68,27 @@ async fn upload(State(uploads): State<UploadService>, caller: Caller, request: R
     let actor = caller.actor();
     // Nothing of the form is read before its turn, so that its sender waits too. Held until the document is made.
     let _turn = uploads.turn(&actor).await?;
-    let reading = Box::pin(receive(&uploads, &actor, form));
-    let (file, new) = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
+    let reading = Box::pin(receive(&uploads, &actor, form, None));
+    let (file, new, _) = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
     let once = key.once(&actor, &path, new.identity(&file).as_bytes());
     let show = json_encoder(|made: &DocumentDetails| Ok(DocumentView::from(made.clone())));
     uploads.complete(&actor, file, new, once, show).await.map(creation_response)
 }
 
-/// Reads a form to its end, and stores its file.
+/// Reads a form to its end, and stores its file. The last of what it gives is what stood in the part `nonce`, by which a page tells one
+/// form from another.
 pub(crate) async fn receive(
     uploads: &UploadService,
     actor: &Actor,
     mut form: MultipartForm,
-) -> Result<(UploadedFile, NewUpload), ApiError> {
+    nonce: Option<&str>,
+) -> Result<(UploadedFile, NewUpload, Option<String>), ApiError> {
     let mut texts = UploadFields::within(uploads.text_bytes());
-    let mut file = None;
+    let (mut file, mut word) = (None, None);
     while let Some(part) = form.next().await? {
-        if part.name() != Some("file") {
+        if nonce.is_some() && part.name() == nonce {
+            word = texts.read_word(part).await?;
+        } else if part.name() != Some("file") {
             texts.add(part).await?;
         } else if file.is_none() {
             file = Some(uploads.store(actor, part.into_file()).await?);
@@ -97,7 +101,7 @@ pub(crate) async fn receive(
         return Err(texts.without_file());
     };
     let new = texts.read(&file.kind)?;
-    Ok((file, new))
+    Ok((file, new, word))
 }
 
 /// A document that was just uploaded, for the documentation.
