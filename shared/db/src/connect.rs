@@ -109,10 +109,13 @@ const PARAMETERS: [&str; 18] = [
 ];
 
 /// The names of an address's parameters that the driver passes over. Their values are not told: that of a misspelt `password` is one.
+/// What is no name is not told either: behind a `?` in a password, the rest of it is read as a parameter.
 fn unknown_parameters(url: &str) -> Vec<String> {
     let Ok(url) = Url::parse(url) else { return Vec::new() };
+    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     let names = url.query_pairs().map(|(name, _)| name.into_owned());
-    names.filter(|name| !PARAMETERS.contains(&name.as_str()) && !name.starts_with("options[")).collect()
+    let unknown = names.filter(|name| !PARAMETERS.contains(&name.as_str()) && !name.starts_with("options["));
+    unknown.map(|name| if is_name(&name) { name } else { "…".to_owned() }).collect()
 }
 
 async fn open(location: &DatabaseLocation, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
@@ -226,5 +229,6 @@ mod tests {
         let url =
             "postgres://ada@db/lectern?sslmode=require&pasword=hunter2&options[geqo]=off&ssl_mode=require";
         assert_eq!(unknown_parameters(url), ["pasword", "ssl_mode"]);
+        assert_eq!(unknown_parameters("postgres://ada:hun@ter?2@db/lectern"), ["…"]);
     }
 }
