@@ -55,6 +55,10 @@ async fn an_agent_shows_all_that_it_is_linked_to_and_offers_the_rest(mode: Mode)
     assert_eq!(all.len(), 23, "each once: {all:?}");
     let (_, offered, _) = page(&format!("{path}?find=NOTE+24")).await;
     assert!(offered.contains(">Note 24<") && !offered.contains(">Note 00<"), "{offered}");
+    // Where nothing is called so, that is said, and what was looked for stands there as text.
+    let nothing = visits.get(&format!("{path}?find=%22%3E%3Cb%3E")).await.text().await.expect("a text");
+    assert!(nothing.contains("No document that could be linked is called so."), "{nothing}");
+    assert!(!nothing.contains("id=\"document\"") && !nothing.contains("<b>"), "{nothing}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

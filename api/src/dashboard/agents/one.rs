@@ -37,8 +37,10 @@ use crate::{
     },
 };
 
-/// Things of each kind that can be chosen.
+/// Documents that can be chosen; others are looked for by name.
 const CHOICES: u32 = 100;
+/// Collections and tools that can be chosen, the newest ones.
+const OTHERS: u32 = 200;
 /// Documents of a page: many of them are better kept in a collection.
 const DOCUMENTS: u32 = 20;
 /// Collections of a page.
@@ -172,7 +174,7 @@ impl LinkedCollections {
         let before = place(uri, "collections").unwrap_or_else(Uuid::max);
         let linked = links.of_agent(actor, agent, before, COLLECTIONS + 1).await?;
         let (rows, next) = page_of(linked, COLLECTIONS);
-        Ok(Self { rows, next, linkable: choices(links.linkable(actor, agent, CHOICES).await?) })
+        Ok(Self { rows, next, linkable: choices(links.linkable(actor, agent, OTHERS).await?) })
     }
 }
 
@@ -226,7 +228,7 @@ pub(super) async fn show(
         collections: LinkedCollections::read(&collection_links, &actor, id, &uri).await?,
         is_first: place(&uri, "documents").or(place(&uri, "collections")).is_none(),
         tools: tools.into_iter().map(LinkRow::from).collect(),
-        linkable_tools: choices(tool_links.linkable(&actor, id, CHOICES).await?),
+        linkable_tools: choices(tool_links.linkable(&actor, id, OTHERS).await?),
         published: published.map(|publication| publication.slug),
         is_closed,
         frame: visitor.frame,
