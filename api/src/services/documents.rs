@@ -244,8 +244,9 @@ impl DocumentService {
         limit: u32,
     ) -> Result<Vec<DocumentDetails>, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        let documents = db::documents::list(&self.db, owner.workspace_id, before.into(), limit).await?;
-        DocumentDetails::of_all(&self.db, owner.workspace_id, documents).await
+        let page = db::documents::list(&self.db, owner.workspace_id, before.into(), limit).await?;
+        let details = |(document, collections)| DocumentDetails { document, collections };
+        Ok(page.into_iter().map(details).collect())
     }
 
     /// One document.

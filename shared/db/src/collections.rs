@@ -314,7 +314,7 @@ pub async fn list_documents(
         .fetch_all(c))?)
 }
 
-/// By a range of what is in the collection, and in its order, for the reason that [`crate::documents::LIST`] has. Whose the documents are,
+/// By a range of what is in the collection, and in its order, for the reason that [`crate::documents::list`] has. Whose the documents are,
 /// their places in the collection tell: else SQLite takes all of the workspace's, and sorts them.
 pub(crate) const LIST_DOCUMENTS: &str = select_document!(
     "",

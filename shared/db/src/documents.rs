@@ -9,6 +9,7 @@ pub mod deletion;
 pub mod duplicates;
 pub mod files;
 mod ingestions;
+mod listing;
 pub mod metadata;
 pub mod uploads;
 
@@ -17,6 +18,9 @@ pub(crate) use active::CHANGED;
 pub use active::{ChangedDocument, active, changed_since};
 pub(super) use clearing::{delete_all, delete_some};
 pub use ingestions::{DocumentIngestion, ingestion, ingestions};
+pub use listing::{CollectedDocument, list};
+#[cfg(test)]
+pub(crate) use listing::{LIST_POSTGRES, LIST_SQLITE};
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -216,17 +220,6 @@ pub async fn searchable(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> 
     })?;
     Ok(found.into_iter().collect())
 }
-
-/// At most `limit` of a workspace's documents older than `before`, newest first.
-pub async fn list(db: &Db, workspace: WorkspaceId, before: DocumentId, limit: u32) -> Result<Vec<Document>> {
-    Ok(on!(db, |c| sqlx::query_as(LIST).bind(workspace).bind(before).bind(i64::from(limit)).fetch_all(c))?)
-}
-
-/// By a range that begins with the workspace, and in its order. Asked for by `=`, PostgreSQL takes documents in the order of ids, or merges
-/// them with jobs in that order, and goes past all of others that are newer: it does not know that there are any in between.
-pub(crate) const LIST: &str = select_document!(
-    "d.workspace_id >= $1 AND (d.workspace_id, d.id) < ($1, $2) ORDER BY d.workspace_id DESC, d.id DESC LIMIT $3"
-);
 
 const SELECT_SOURCE: &str =
     "SELECT id, workspace_id, type, name, url, blob_key, source_name, source_mime, splitter, from_page, to_page,

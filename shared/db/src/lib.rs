@@ -109,6 +109,11 @@ fn from_hex(hex: Option<&str>) -> Result<Uuid> {
     hex.and_then(|hex| Uuid::try_parse(hex).ok()).ok_or_else(|| DbError::Unreadable("an id".to_owned()))
 }
 
+/// Reads ids that SQLite's `group_concat(hex(…), '')` wrote one behind the other.
+fn ids_from_hex<I: From<Uuid>>(digits: &str) -> Result<Vec<I>> {
+    (0..digits.len()).step_by(32).map(|at| Ok(from_hex(digits.get(at..at + 32))?.into())).collect()
+}
+
 /// A handle to the store. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Db {

@@ -8,7 +8,7 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use crate::{Db, DbError, Result, from_hex, silence};
+use crate::{Db, DbError, Result, ids_from_hex, silence};
 
 /// [`linked`] in one value: an agent may have thousands, every question asks for them, and a row each takes most of its time.
 macro_rules! linked_in_one {
@@ -112,15 +112,9 @@ impl LinksRow<DocumentArray> {
 
 impl LinksRow<DocumentDigits> {
     fn links(self) -> Result<AgentLinks> {
-        let documents = read_digits(&self.documents.unwrap_or_default())?;
+        let documents = once_each(ids_from_hex(&self.documents.unwrap_or_default())?);
         Ok(AgentLinks { documents, has_tools: self.has_tools, search_epoch: self.search_epoch })
     }
-}
-
-fn read_digits(ids: &str) -> Result<Arc<[DocumentId]>> {
-    let id = |at: usize| Ok(from_hex(ids.get(at..at + 32))?.into());
-    let ids: Vec<DocumentId> = (0..ids.len()).step_by(32).map(id).collect::<Result<_>>()?;
-    Ok(once_each(ids))
 }
 
 fn once_each(ids: impl IntoIterator<Item = DocumentId>) -> Arc<[DocumentId]> {

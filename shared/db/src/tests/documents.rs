@@ -37,7 +37,7 @@ pub(super) fn end() -> DocumentId {
 }
 
 async fn names(db: &Db, workspace: WorkspaceId, before: DocumentId, limit: u32) -> Vec<String> {
-    documents::list(db, workspace, before, limit).await.unwrap().into_iter().map(|d| d.name).collect()
+    documents::list(db, workspace, before, limit).await.unwrap().into_iter().map(|(d, _)| d.name).collect()
 }
 
 async fn delete(db: &Db, workspace: WorkspaceId, id: DocumentId, now: u64) -> bool {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     Db, collections,
-    documents::{self, files},
+    documents::{self, LIST_POSTGRES, LIST_SQLITE, files},
     locks,
     testing::{TestDb, at, both, made_in, workspace},
     tests::{collections::collection, fairness::queue},
@@ -53,12 +53,16 @@ fn quoted(id: &Uuid) -> String {
 async fn a_page_goes_past_nothing_of_others_that_is_newer() {
     // Their other values: where the page begins or ends, and how much is on it.
     let (least, most, page) = (quoted(&Uuid::nil()), quoted(&Uuid::max()), PAGE.to_string());
-    let lists = [
-        (documents::LIST, vec![&most, &page]),
-        (files::NEWEST, vec![&least, &most, &page]),
-        (files::OLDEST, vec![&least, &most, &page]),
-    ];
     for t in &both().await {
+        let list = match t.db {
+            Db::Postgres { .. } => LIST_POSTGRES,
+            Db::Sqlite { .. } => LIST_SQLITE,
+        };
+        let lists = [
+            (list, vec![&most, &page]),
+            (files::NEWEST, vec![&least, &most, &page]),
+            (files::OLDEST, vec![&least, &most, &page]),
+        ];
         let Db::Postgres { pool, .. } = &t.db else {
             for (list, _) in &lists {
                 assert_in_order(t, list, "documents_by_workspace (", "(workspace_id,id)<(?,?)").await;
@@ -109,5 +113,26 @@ async fn a_page_of_a_collection_goes_past_nothing_that_is_not_in_it() {
             let values: [&str; 8] = [&owner, &set, &least, &most, "NULL", "NULL", "NULL", &page];
             assert_reads_a_page(pool, list, &values).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_page_says_in_which_collections_each_document_is() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let queued = queue(&t.db, owner, 3, 0).await;
+        let first = collection(&t.db, made_in(owner), "first").await;
+        let second = collection(&t.db, made_in(owner), "second").await;
+        for (set, documents) in [(second, &queued[..1]), (first, &queued[..2])] {
+            let mut tx = t.db.begin().await.unwrap();
+            locks::lock_workspace(&mut tx, owner).await.unwrap();
+            collections::add_documents(&mut tx, owner, set, documents).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let page = documents::list(&t.db, owner, Uuid::max().into(), 10).await.unwrap();
+        let shown: Vec<_> =
+            page.into_iter().map(|(document, collections)| (document.id, collections)).collect();
+        let expected = [(queued[2], vec![]), (queued[1], vec![first]), (queued[0], vec![first, second])];
+        assert_eq!(shown, expected, "{}: the oldest collections first", t.name);
     }
 }
