@@ -18,7 +18,7 @@ struct Team {
     ben: Client,
     workspace: Value,
     /// Ada in it.
-    team: Client,
+    inside: Client,
 }
 
 impl Team {
@@ -28,12 +28,12 @@ impl Team {
         let ada = service.signed_up("ada@example.com").await;
         let ben = service.signed_up("ben@example.com").await;
         let workspace = ada.create("/workspaces", &json!({"name": "Team"})).await;
-        let team = ada.in_workspace(id(&workspace));
+        let inside = ada.in_workspace(id(&workspace));
         let path = format!("/workspaces/{}/invitations", id(&workspace));
-        let invitation = team.create(&path, &json!({"role": role})).await;
+        let invitation = inside.create(&path, &json!({"role": role})).await;
         data(ben.post("/invitations/accept", &json!({"token": invitation["token"]})).await);
         let client = service.client();
-        Self { service, client, ada, ben, workspace, team }
+        Self { service, client, ada, ben, workspace, inside }
     }
 
     /// The browser of one of them, in the workspace.
@@ -55,7 +55,7 @@ async fn read(visits: &Visits<'_>, path: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_gives_a_role_up_or_leaves_comes_to_a_page_that_they_may_see() {
     let joined = Team::with("owner").await;
-    let Team { ben, workspace, team, .. } = &joined;
+    let Team { ben, workspace, inside: team, .. } = &joined;
     let mut visits = joined.visits("ben@example.com").await;
 
     let given_up = visits.submit(&format!("/members/{}", id(ben.user())), &[("role", "editor")]).await;
@@ -83,7 +83,7 @@ async fn whoever_gives_a_role_up_or_leaves_comes_to_a_page_that_they_may_see() {
 async fn a_link_leads_members_to_its_workspace_and_tells_nobody_what_there_is() {
     const OFFER: &str = "Is it in another workspace?";
     let joined = Team::with("editor").await;
-    let Team { service, client, ada, workspace, team, .. } = &joined;
+    let Team { service, client, ada, workspace, inside: team, .. } = &joined;
     let eve = service.signed_up("eve@example.com").await;
     let note = team.create_document(&json!({"name": "Note", "type": "TXT", "content": "A note."})).await;
     let link = format!("documents/{}?page=2", id(&note));
@@ -192,7 +192,7 @@ async fn a_token_has_a_button_for_deleting_it_where_that_is_let() {
     let mut visits = joined.visits("ben@example.com").await;
     for (role, is_let) in [("owner", false), ("builder", true)] {
         let token =
-            joined.team.create("/api-tokens", &json!({"description": "for the build", "role": role})).await;
+            joined.inside.create("/api-tokens", &json!({"description": "for the build", "role": role})).await;
         let path = format!("tokens/{}/delete?", id(&token));
         let forms = form_addresses(&read(&visits, "/tokens").await);
         assert_eq!(forms.iter().any(|address| address.starts_with(&path)), is_let, "{role}");
