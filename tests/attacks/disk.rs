@@ -8,6 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -253,15 +254,19 @@ async fn a_user_stores_as_much_as_the_operator_allows_and_no_more(mode: Mode) {
 
 async fn many_at_once_store_no_more_than_one_after_the_other(mode: Mode) {
     let service = Service::in_mode(mode).env("LECTERN_MAX_STORAGE", "1MiB").start().await;
-    let client = service.signed_up("ada@example.com").await;
-    let file = text("file", 400_000)["content"].as_str().unwrap().to_owned();
-    let uploads =
-        futures::future::join_all((0..8).map(|_| upload(&client, "file.txt", file.as_bytes()))).await;
-    let stored = uploads.iter().filter(|(status, _)| *status == StatusCode::OK).count();
-    // The first one's passages may be there before the last one comes.
-    assert!((1..=2).contains(&stored), "{uploads:#?}");
-    for (_, answer) in uploads.iter().filter(|(status, _)| *status != StatusCode::OK) {
-        assert_eq!(code(answer), "quota_exceeded", "{answer:#}");
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    let note = text("note", 400_000);
+    let file = note["content"].as_str().unwrap();
+    let uploads = join_all((0..8).map(|_| upload(&ada, "file.txt", file.as_bytes()))).await;
+    let notes = join_all((0..8).map(|_| grace.post("/documents", &note))).await;
+    for answers in [uploads, notes] {
+        let stored = answers.iter().filter(|(status, _)| *status == StatusCode::OK).count();
+        // The first one's passages may be there before the last one comes.
+        assert!((1..=2).contains(&stored), "{answers:#?}");
+        for (_, answer) in answers.iter().filter(|(status, _)| *status != StatusCode::OK) {
+            assert_eq!(code(answer), "quota_exceeded", "{answer:#}");
+        }
     }
 }
 

@@ -94,6 +94,7 @@ pub(crate) struct Actor {
     role: Role,
     quotas: WorkspaceQuotas,
     search_epoch: Option<i64>,
+    stored_at_most: Option<i64>,
     token: Option<TokenScope>,
     origin: RequestOrigin,
 }
@@ -106,7 +107,8 @@ impl Actor {
         quotas: WorkspaceQuotas,
         token: Option<TokenScope>,
     ) -> Self {
-        Self { user, workspace, role, quotas, search_epoch: None, token, origin: RequestOrigin::default() }
+        let origin = RequestOrigin::default();
+        Self { user, workspace, role, quotas, search_epoch: None, stored_at_most: None, token, origin }
     }
 
     /// The same, with where the request came from.
@@ -121,9 +123,15 @@ impl Actor {
         self
     }
 
+    /// The same, with what the workspace stored at most when the request came.
+    pub(super) const fn storing(mut self, stored_at_most: Option<i64>) -> Self {
+        self.stored_at_most = stored_at_most;
+        self
+    }
+
     /// The same, in another workspace, in which the account has this role.
     pub(super) fn within(mut self, workspace: WorkspaceId, role: Role) -> Self {
-        (self.workspace, self.role, self.search_epoch) = (workspace, role, None);
+        (self.workspace, self.role, self.search_epoch, self.stored_at_most) = (workspace, role, None, None);
         self
     }
 
@@ -267,6 +275,11 @@ impl Actor {
     /// request is in it.
     pub(crate) fn search_epoch(&self) -> Option<i64> {
         self.search_epoch
+    }
+
+    /// No less than what the workspace stored when the request came, in bytes, if that was read with the credential and is known.
+    pub(crate) fn stored_at_most(&self) -> Option<i64> {
+        self.stored_at_most
     }
 
     /// The one agent that the token may ask, if it is bound to one.

@@ -125,13 +125,14 @@ impl Authenticator {
         let read = async { Ok(accounts::find_in_workspace(&self.db, claims.sub, workspace).await?) };
         let found = self.accounts.share((claims.sub, workspace), read).await?;
         let found = found.filter(|found| found.user.token_version == claims.ver);
-        let AccountInWorkspace { user, role, quotas, search_epoch } =
+        let AccountInWorkspace { user, role, quotas, search_epoch, stored_at_most } =
             found.ok_or_else(ApiError::credential_ended)?;
         let role = role.filter(|_| named.is_ok()).ok_or_else(no_workspace)?;
         let (version, ends_at) = (claims.ver, claims.exp);
         let credential = Credential::SignIn { user: user.id, workspace, role, version, ends_at };
         let quotas = quotas.map(|Json(quotas)| quotas).unwrap_or_default();
-        let actor = Actor::new(user.id, workspace, role, quotas, None).at_epoch(search_epoch);
+        let actor =
+            Actor::new(user.id, workspace, role, quotas, None).at_epoch(search_epoch).storing(stored_at_most);
         Ok(AuthenticatedUser { credential, user, actor: actor.from(context.origin) })
     }
 
@@ -194,7 +195,8 @@ impl Authenticator {
         };
         let quotas = grant.quotas.map(|Json(quotas)| quotas).unwrap_or_default();
         let actor = Actor::new(grant.user.id, grant.workspace_id, role, quotas, Some(token))
-            .at_epoch(Some(grant.search_epoch));
+            .at_epoch(Some(grant.search_epoch))
+            .storing(grant.stored_at_most);
         let credential = Credential::Token { id: grant.token_id, role };
         Ok(AuthenticatedUser { credential, user: grant.user, actor: actor.from(origin) })
     }

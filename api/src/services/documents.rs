@@ -20,6 +20,7 @@ use lectern_agents::run::RunRecorder;
 use lectern_db::{
     self as db, Db, Tx,
     documents::{NewDocumentRow as Row, deletion::delete_with_receipt},
+    storage::StorageDemand,
 };
 use lectern_derive::RequestBody;
 use lectern_jobs::JobQueue;
@@ -134,21 +135,15 @@ fn unknown() -> ApiError {
     ApiError::not_found("document")
 }
 
-/// Refuses a document that a workspace may not have besides what it has already.
-pub(super) async fn check_quota(
-    settings: &Settings,
-    tx: &mut Tx,
-    actor: &Actor,
-    workspace: WorkspaceId,
-    more: u64,
-) -> Result<(), ApiError> {
-    if let Some(allowed) = actor.quotas().documents {
-        let documents = db::storage::count_documents(tx, workspace).await?;
-        if documents >= allowed {
-            return Err(over_quota(&format!("{documents} of {allowed} documents")));
-        }
+/// Refuses a document that a workspace may not have besides what it has already. Whether it may store what is in it is told when the document
+/// is [queued](queue_new).
+pub(super) async fn check_quota(tx: &mut Tx, actor: &Actor, workspace: WorkspaceId) -> Result<(), ApiError> {
+    let Some(allowed) = actor.quotas().documents else { return Ok(()) };
+    let documents = db::storage::count_documents(tx, workspace).await?;
+    if documents >= allowed {
+        return Err(over_quota(&format!("{documents} of {allowed} documents")));
     }
-    check_stored_bytes(settings, tx, actor, workspace, more).await
+    Ok(())
 }
 
 /// Refuses bytes that a workspace may not store besides what is stored already.
@@ -167,14 +162,18 @@ pub(super) fn allowed_bytes(settings: &Settings, actor: &Actor) -> Option<u64> {
     actor.quotas().bytes.into_iter().chain(settings.limits.storage_bytes).min()
 }
 
-/// Queues a document that was made in this transaction, and reads it.
+/// Queues a document that was made in this transaction, and reads it. Others who change the workspace wait from here on.
+///
+/// # Errors
+/// When the workspace may not store what is in it.
 pub(super) async fn queue_new(
     jobs: &JobQueue,
     tx: &mut Tx,
     workspace: WorkspaceId,
     id: DocumentId,
+    demand: StorageDemand,
 ) -> Result<Document, ApiError> {
-    let queued = jobs.enqueue_new(tx, workspace, id).await?;
+    let queued = jobs.enqueue_new(tx, workspace, id, demand).await??;
     queued.ok_or_else(|| ApiError::unauthorized("The account was deleted."))
 }
 
@@ -204,9 +203,10 @@ impl DocumentService {
         // Without an address there is nothing that it could open.
         let authorization = new.authorization.as_ref().filter(|_| !new.url.is_empty());
         let authorization_sealed = authorization.map(|given| self.seal(id, given)).transpose()?;
-        let bytes = new.content.as_ref().map_or(0, String::len) as u64;
-        // Before SQLite's only writer is taken from others: what does not fit may come over and over.
-        db::storage::expect_room(&self.db, workspace, bytes, allowed_bytes(&self.settings, actor)).await??;
+        let more = new.content.as_ref().map_or(0, String::len) as u64;
+        let demand = StorageDemand { more, allowed: allowed_bytes(&self.settings, actor) };
+        // Before anything is stored, and SQLite's only writer is taken from others: what does not fit may come over and over.
+        db::storage::expect_room(&self.db, workspace, demand, actor.stored_at_most()).await??;
         let mut tx = self.db.begin().await?;
         let collections = TargetCollections::lock(&mut tx, workspace, new.collection_ids).await?;
         let (splitter, metadata) = collections.fill_in(new.splitter, new.metadata)?;
@@ -223,12 +223,12 @@ impl DocumentService {
             pages: PageRange { from: new.from_page, to: new.to_page },
             authorization_sealed: authorization_sealed.as_deref(),
         };
-        check_quota(&self.settings, &mut tx, actor, workspace, bytes).await?;
+        check_quota(&mut tx, actor, workspace).await?;
         db::documents::insert(&mut tx, &row, self.clock.now()).await?;
         if row.authorization_sealed.is_some() {
             self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "document", id).await?;
         }
-        let document = queue_new(&self.jobs, &mut tx, workspace, id).await?;
+        let document = queue_new(&self.jobs, &mut tx, workspace, id, demand).await?;
         let collections = collections.put(&mut tx, workspace, id).await?;
         let made = DocumentDetails { document, collections };
         let created = self.creations.commit(tx, once, &made, tell).await?;

@@ -14,7 +14,7 @@ use futures::{
 use lectern_db::{
     Db,
     documents::{NewDocumentRow as Row, uploads},
-    storage::{self, RemainingQuota},
+    storage::{self, RemainingQuota, StorageDemand},
 };
 use lectern_derive::RequestBody;
 use lectern_jobs::JobQueue;
@@ -239,8 +239,11 @@ impl UploadService {
         let owner = actor.may(Permission::EditDocuments)?;
         let id = DocumentId::generate();
         let now = self.jobs.now();
-        let (allowed, wanted) = (allowed_bytes(&self.settings, actor), self.settings.limits.source_bytes);
-        let left = storage::left(&self.db, owner.workspace_id, wanted, allowed).await??;
+        let wanted = StorageDemand {
+            more: self.settings.limits.source_bytes,
+            allowed: allowed_bytes(&self.settings, actor),
+        };
+        let left = storage::left(&self.db, owner.workspace_id, wanted, actor.stored_at_most()).await??;
         let mut tx = self.db.begin().await?;
         uploads::reserve(&mut tx, owner.workspace_id, id, now, now.plus(uploads::RESERVED_FOR)).await?;
         tx.commit().await?;
@@ -284,12 +287,13 @@ impl UploadService {
             name: file.kind.file_name.as_deref(),
             mime: &file.kind.media_type,
         };
-        // Others of the workspace may have come meanwhile.
-        check_quota(&self.settings, &mut tx, actor, workspace, file.stored.bytes).await?;
+        check_quota(&mut tx, actor, workspace).await?;
         if !uploads::complete(&mut tx, &row, &stored, self.jobs.now()).await? {
             return Err(late());
         }
-        let document = queue_new(&self.jobs, &mut tx, workspace, id).await?;
+        // Others of the workspace may have come meanwhile.
+        let demand = StorageDemand { more: file.stored.bytes, allowed: allowed_bytes(&self.settings, actor) };
+        let document = queue_new(&self.jobs, &mut tx, workspace, id, demand).await?;
         let collections = collections.put(&mut tx, workspace, id).await?;
         let made = DocumentDetails { document, collections };
         let created = self.creations.commit(tx, once, &made, tell).await?;

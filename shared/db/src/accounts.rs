@@ -164,6 +164,8 @@ pub struct AccountInWorkspace {
     pub quotas: Option<Json<WorkspaceQuotas>>,
     /// The workspace's [search epoch](crate::documents::search_epoch).
     pub search_epoch: Option<i64>,
+    /// No less than what the workspace [stores](crate::storage::admit), in bytes, if that is known.
+    pub stored_at_most: Option<i64>,
 }
 
 /// The active account with this id, and its role in a workspace.
@@ -174,8 +176,8 @@ pub async fn find_in_workspace(
 ) -> Result<Option<AccountInWorkspace>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
-        "SELECT users.*, here.role, here.quotas, here.search_epoch
-         FROM users LEFT JOIN (SELECT m.user_id, m.role, w.quotas, w.search_epoch
+        "SELECT users.*, here.role, here.quotas, here.search_epoch, here.stored_at_most
+         FROM users LEFT JOIN (SELECT m.user_id, m.role, w.quotas, w.search_epoch, w.stored_at_most
                                FROM members m JOIN workspaces w ON w.id = m.workspace_id
                                WHERE m.workspace_id = $2 AND w.deleted_at IS NULL) AS here ON here.user_id = users.id
          WHERE users.id = $1 AND users.deleted_at IS NULL"

@@ -92,6 +92,8 @@ pub struct TokenGrant {
     pub quotas: Option<Json<WorkspaceQuotas>>,
     /// The workspace's [search epoch](crate::documents::search_epoch).
     pub search_epoch: i64,
+    /// No less than what the workspace [stores](crate::storage::admit), in bytes, if that is known.
+    pub stored_at_most: Option<i64>,
     /// Its maker.
     #[sqlx(flatten)]
     pub user: User,
@@ -118,7 +120,7 @@ pub async fn find_grant(db: &Db, token_hash: &[u8], now: Timestamp) -> Result<Op
     Ok(on!(db, |c| {
         sqlx::query_as(select_open!(
         "t.id AS token_id, t.last_used_at, t.workspace_id, t.role AS token_role, m.role AS maker_role, t.agent_id,
-         t.origins, t.expires_at, t.rate_per_minute, w.quotas, w.search_epoch, users.*",
+         t.origins, t.expires_at, t.rate_per_minute, w.quotas, w.search_epoch, w.stored_at_most, users.*",
         "t.token_hash = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)"
     ))
     .bind(token_hash)
@@ -137,7 +139,7 @@ pub async fn find_grant_of(
     Ok(on!(db, |c| {
         sqlx::query_as(select_open!(
         "t.id AS token_id, t.last_used_at, t.workspace_id, t.role AS token_role, m.role AS maker_role, t.agent_id,
-         t.origins, t.expires_at, t.rate_per_minute, w.quotas, w.search_epoch, users.*",
+         t.origins, t.expires_at, t.rate_per_minute, w.quotas, w.search_epoch, w.stored_at_most, users.*",
         "t.id = $1 AND t.workspace_id = $3 AND (t.expires_at IS NULL OR t.expires_at > $2)"
     ))
     .bind(id)

@@ -31,14 +31,53 @@ pub use outcome::{ExpiredJob, cancel, expire_leases, fail, postpone, release};
 use place::place_in_line;
 pub use publication::{GenerationPublication, PublishOutcome, publish, publish_together};
 
-use crate::{Db, Result, Tx, documents::select_document, execute, on};
+use crate::{
+    Db, Result, Tx,
+    documents::select_document,
+    execute, on,
+    storage::{self, OverQuota, StorageDemand},
+};
 
-/// A new job, as an INSERT.
+/// A new job, as an INSERT of what stands between these: its values, or a selection of them.
 macro_rules! insert_job {
+    ($before:literal, $after:literal) => {
+        concat!(
+            "INSERT INTO jobs (id, kind, workspace_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
+                               queued_at, from_stored) ",
+            $before,
+            "$1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6, FALSE",
+            $after
+        )
+    };
+}
+
+/// What becomes of the job that a document has already, when it is queued.
+macro_rules! queue_anew {
     () => {
-        "INSERT INTO jobs (id, kind, workspace_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
-                           queued_at, from_stored)
-         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6, FALSE)"
+        " ON CONFLICT (document_id, kind) DO UPDATE SET
+              state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE 'queued' END,
+              attempts = CASE WHEN jobs.state = 'running' THEN jobs.attempts ELSE 0 END,
+              max_attempts = excluded.max_attempts,
+              run_at = excluded.run_at,
+              fair_at = excluded.fair_at,
+              stage = CASE WHEN jobs.state = 'running' THEN jobs.stage END,
+              progress = CASE WHEN jobs.state = 'running' THEN jobs.progress END,
+              last_error = NULL,
+              warnings = '[]',
+              queued_at = excluded.queued_at,
+              outage_at = NULL,
+              from_stored = excluded.from_stored,
+              trace_parent = NULL,
+              started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
+              finished_at = NULL
+          RETURNING id"
+    };
+}
+
+/// Has what is known of the document $4 be out of date.
+macro_rules! raise_revision {
+    () => {
+        "UPDATE documents SET revision = revision + 1 WHERE id = $4 AND workspace_id = $3 AND deleted_at IS NULL"
     };
 }
 
@@ -52,42 +91,64 @@ pub async fn enqueue(
     max_attempts: u32,
     now: Timestamp,
 ) -> Result<Option<JobId>> {
-    let place = line::next_place(tx, workspace).await?;
-    let revision: Option<i64> = on!(tx, |c| {
-        sqlx::query_scalar(
-        "UPDATE documents SET revision = revision + 1 WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL
-         RETURNING revision"
-    )
-    .bind(document)
-    .bind(workspace)
-    .fetch_optional(c)
-    })?;
-    let (Some(place), Some(_)) = (place, revision) else {
-        return Ok(None);
+    // In one round trip, and in the order of locks: of what the one part of the statement has changed the other one makes the job.
+    const OF_RAISED_ROW: &str = concat!(
+        "WITH raised AS (",
+        raise_revision!(),
+        " RETURNING id) ",
+        insert_job!("SELECT ", " FROM raised"),
+        queue_anew!()
+    );
+    const OF_TABLE: &str = concat!(
+        raise_revision!(),
+        "; ",
+        insert_job!("SELECT ", " FROM documents WHERE id = $4 AND workspace_id = $3 AND deleted_at IS NULL"),
+        queue_anew!()
+    );
+    let demand = StorageDemand::default();
+    let Some(place) = line::next_place(tx, workspace, demand).await? else { return Ok(None) };
+    let raise_and_queue = match tx {
+        Tx::Postgres(_) => OF_RAISED_ROW,
+        Tx::Sqlite(_) => OF_TABLE,
     };
-    let new = NewJob { id: JobId::generate(), kind, workspace, document, max_attempts, place };
-    Ok(Some(insert(tx, new, now).await?))
+    Ok(on!(tx, |c| sqlx::query_scalar(raise_and_queue)
+        .bind(JobId::generate())
+        .bind(kind)
+        .bind(workspace)
+        .bind(document)
+        .bind(i64::from(max_attempts))
+        .bind(now)
+        .bind(place)
+        .fetch_optional(c))?)
 }
 
 /// Queues a document that this transaction has made, for the first time, and reads it: nobody else knows of it, so it is not looked at before.
-/// None when its owner is gone.
+/// What is stored of it is [admitted](crate::storage::admit) with its place in line. None when its owner is gone.
+///
+/// # Errors
+/// [`OverQuota`] within, when it may not stay.
 pub async fn enqueue_new(
     tx: &mut Tx,
     workspace: WorkspaceId,
     document: DocumentId,
+    demand: StorageDemand,
     max_attempts: u32,
     now: Timestamp,
-) -> Result<Option<(JobId, Document)>> {
+) -> Result<std::result::Result<Option<(JobId, Document)>, OverQuota>> {
     /// What is selected from is the row that has just been added.
     const OF_ADDED_ROW: &str = concat!(
         "WITH jobs AS (",
-        insert_job!(),
+        insert_job!("VALUES (", ")"),
         " RETURNING *) ",
         select_document!("d.id = $4 AND d.workspace_id = $3")
     );
     const OF_TABLE: &str =
-        concat!(insert_job!(), "; ", select_document!("d.id = $4 AND d.workspace_id = $3"));
-    let Some(place) = line::next_place(tx, workspace).await? else { return Ok(None) };
+        concat!(insert_job!("VALUES (", ")"), "; ", select_document!("d.id = $4 AND d.workspace_id = $3"));
+    let place = match place_of_new(tx, workspace, demand).await? {
+        Ok(Some(place)) => place,
+        Ok(None) => return Ok(Ok(None)),
+        Err(over) => return Ok(Err(over)),
+    };
     let job = JobId::generate();
     // In one round trip, since others wait for the workspace's row, or the only writer, meanwhile.
     let queue_and_read = match tx {
@@ -103,51 +164,22 @@ pub async fn enqueue_new(
         .bind(now)
         .bind(place)
         .fetch_optional(c))?;
-    Ok(made.map(|document| (job, document)))
+    Ok(Ok(made.map(|document| (job, document))))
 }
 
-/// A job that is queued.
-struct NewJob {
-    id: JobId,
-    kind: JobKind,
+/// The place in line of what a transaction has stored already; none when its owner is gone.
+async fn place_of_new(
+    tx: &mut Tx,
     workspace: WorkspaceId,
-    document: DocumentId,
-    max_attempts: u32,
-    place: i64,
-}
-
-async fn insert(tx: &mut Tx, new: NewJob, now: Timestamp) -> Result<JobId> {
-    let NewJob { id, kind, workspace, document, max_attempts, place } = new;
-    Ok(on!(tx, |c| {
-        sqlx::query_scalar(concat!(
-            insert_job!(),
-            " ON CONFLICT (document_id, kind) DO UPDATE SET
-             state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE 'queued' END,
-             attempts = CASE WHEN jobs.state = 'running' THEN jobs.attempts ELSE 0 END,
-             max_attempts = excluded.max_attempts,
-             run_at = excluded.run_at,
-             fair_at = excluded.fair_at,
-             stage = CASE WHEN jobs.state = 'running' THEN jobs.stage END,
-             progress = CASE WHEN jobs.state = 'running' THEN jobs.progress END,
-             last_error = NULL,
-             warnings = '[]',
-             queued_at = excluded.queued_at,
-             outage_at = NULL,
-             from_stored = excluded.from_stored,
-             trace_parent = NULL,
-             started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
-             finished_at = NULL
-         RETURNING id"
-        ))
-        .bind(id)
-        .bind(kind)
-        .bind(workspace)
-        .bind(document)
-        .bind(i64::from(max_attempts))
-        .bind(now)
-        .bind(place)
-        .fetch_one(c)
-    })?)
+    demand: StorageDemand,
+) -> Result<std::result::Result<Option<i64>, OverQuota>> {
+    if let Some(place) = line::next_place(tx, workspace, demand).await? {
+        return Ok(Ok(Some(place)));
+    }
+    if let Err(over) = storage::admit_stored(tx, workspace, demand).await? {
+        return Ok(Err(over));
+    }
+    Ok(Ok(line::next_place(tx, workspace, StorageDemand::default()).await?))
 }
 
 /// Notes the span from which a job was queued, as W3C's `traceparent`.

@@ -67,15 +67,25 @@ async fn used_by_generations(tx: &mut Tx, workspace: WorkspaceId, document: Docu
 }
 
 /// What is stored for a workspace, told without keeping anybody waiting. The sum, which takes the longer the more there is, is done only
-/// where less is not enough: where `more` bytes may not fit.
-async fn used_or_more(db: &Db, workspace: WorkspaceId, more: u64, allowed: u64) -> Result<u64> {
+/// where less is not enough: where `more` bytes may not fit. Nothing is asked where they fit by `at_most`, which was read before.
+async fn used_or_more(
+    db: &Db,
+    workspace: WorkspaceId,
+    more: u64,
+    allowed: u64,
+    at_most: Option<i64>,
+) -> Result<u64> {
+    let room = room_before(more, allowed);
+    if let Some(at_most) = at_most.filter(|at_most| *at_most <= room) {
+        return Ok(u64::try_from(at_most).unwrap_or(0));
+    }
     let bytes: i64 = on!(db, |c| sqlx::query_scalar(concat!(
         "SELECT CASE WHEN stored_at_most <= $2 THEN stored_at_most ELSE ",
         used!(),
         " END FROM workspaces WHERE id = $1"
     ))
     .bind(workspace)
-    .bind(room_before(more, allowed))
+    .bind(room)
     .fetch_optional(c))?
     .unwrap_or(0);
     Ok(u64::try_from(bytes).unwrap_or(0))
@@ -84,6 +94,27 @@ async fn used_or_more(db: &Db, workspace: WorkspaceId, more: u64, allowed: u64) 
 /// The most that may be stored already where `more` bytes are to fit; negative when they never do.
 fn room_before(more: u64, allowed: u64) -> i64 {
     allowed.checked_sub(more).map_or(-1, |room| i64::try_from(room).unwrap_or(i64::MAX))
+}
+
+/// Bytes that a workspace is to store more, and how many it may store altogether.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StorageDemand {
+    /// So many more.
+    pub more: u64,
+    /// As many as there are when nothing is set.
+    pub allowed: Option<u64>,
+}
+
+impl StorageDemand {
+    /// What it adds to `workspaces.stored_at_most`.
+    pub(crate) fn added(self) -> i64 {
+        i64::try_from(self.more).unwrap_or(i64::MAX)
+    }
+
+    /// The most that may be stored already where it is to fit; none when nothing is set.
+    pub(crate) fn room(self) -> Option<i64> {
+        self.allowed.map(|allowed| room_before(self.more, allowed))
+    }
 }
 
 /// What a workspace may still store.
@@ -95,19 +126,19 @@ pub struct RemainingQuota {
     pub over: OverQuota,
 }
 
-/// What a workspace may still store, or enough for `wanted` bytes; none when nothing is set. It keeps nobody waiting: whoever then stores
-/// something is asked again by [`admit`].
+/// What a workspace may still store, or enough for what is wanted; none when nothing is set. It keeps nobody waiting, and asks nothing where
+/// `at_most`, the workspace's `stored_at_most` of a moment ago, tells enough: whoever then stores something is asked again by [`admit`].
 ///
 /// # Errors
 /// [`OverQuota`] within, when there is none left.
 pub async fn left(
     db: &Db,
     workspace: WorkspaceId,
-    wanted: u64,
-    allowed: Option<u64>,
+    wanted: StorageDemand,
+    at_most: Option<i64>,
 ) -> Result<std::result::Result<Option<RemainingQuota>, OverQuota>> {
-    let Some(allowed) = allowed else { return Ok(Ok(None)) };
-    let used = used_or_more(db, workspace, wanted, allowed).await?;
+    let StorageDemand { more, allowed: Some(allowed) } = wanted else { return Ok(Ok(None)) };
+    let used = used_or_more(db, workspace, more, allowed, at_most).await?;
     let over = OverQuota { used, allowed };
     let bytes = allowed.saturating_sub(used);
     Ok(if bytes == 0 { Err(over) } else { Ok(Some(RemainingQuota { bytes, over })) })
@@ -131,15 +162,15 @@ pub async fn admit(
     allowed: Option<u64>,
 ) -> Result<std::result::Result<(), OverQuota>> {
     let Some(allowed) = allowed else { return Ok(Ok(())) };
-    let added = i64::try_from(more).unwrap_or(i64::MAX);
+    let demand = StorageDemand { more, allowed: Some(allowed) };
     let within = execute!(
         tx,
         sqlx::query(
             "UPDATE workspaces SET stored_at_most = stored_at_most + $2 WHERE id = $1 AND stored_at_most <= $3"
         )
         .bind(workspace)
-        .bind(added)
-        .bind(room_before(more, allowed))
+        .bind(demand.added())
+        .bind(demand.room())
     )?;
     if within == 1 {
         if let Tx::Postgres(tx) = tx {
@@ -155,15 +186,41 @@ pub async fn admit(
     };
     let fits = fit(used.saturating_sub(replaced), more, allowed);
     if fits.is_ok() {
-        let at_most = i64::try_from(used).unwrap_or(i64::MAX).saturating_add(added);
-        execute!(
-            tx,
-            sqlx::query("UPDATE workspaces SET stored_at_most = $2 WHERE id = $1")
-                .bind(workspace)
-                .bind(at_most)
-        )?;
+        note_sum(tx, workspace, used.saturating_add(more)).await?;
     }
     Ok(fits)
+}
+
+/// [`admit`] by the sum, of bytes that the transaction has stored already: the sum has them. A transaction that stores first and is admitted
+/// with its place in line, which is the last thing it does, keeps the others of its workspace waiting for the shortest time; what it has
+/// stored no sum of theirs has, and it is added to the number once it has its turn.
+///
+/// # Errors
+/// [`OverQuota`] within, when they may not stay.
+pub(crate) async fn admit_stored(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    demand: StorageDemand,
+) -> Result<std::result::Result<(), OverQuota>> {
+    let StorageDemand { more, allowed: Some(allowed) } = demand else { return Ok(Ok(())) };
+    locks::lock_workspace(tx, workspace).await?;
+    let used = used(tx, workspace).await?;
+    let fits = fit(used.saturating_sub(more), more, allowed);
+    if fits.is_ok() {
+        note_sum(tx, workspace, used).await?;
+    }
+    Ok(fits)
+}
+
+/// Notes what is stored for a workspace that is locked, just summed up.
+async fn note_sum(tx: &mut Tx, workspace: WorkspaceId, bytes: u64) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE workspaces SET stored_at_most = $2 WHERE id = $1")
+            .bind(workspace)
+            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
+    )?;
+    Ok(())
 }
 
 /// Has every workspace's storage summed up again when it is asked for the next time: something may have been stored without being
@@ -176,18 +233,18 @@ pub async fn forget_sums(tx: &mut Tx) -> Result<()> {
     Ok(())
 }
 
-/// Whether a workspace may store `more` bytes as it is now, told without keeping anybody waiting. Whoever may is asked again by [`admit`].
+/// Whether a workspace may store something as it is now, told as by [`left`]. Whoever may is asked again by [`admit`].
 ///
 /// # Errors
 /// [`OverQuota`] within, when they may not.
 pub async fn expect_room(
     db: &Db,
     workspace: WorkspaceId,
-    more: u64,
-    allowed: Option<u64>,
+    demand: StorageDemand,
+    at_most: Option<i64>,
 ) -> Result<std::result::Result<(), OverQuota>> {
-    let Some(allowed) = allowed else { return Ok(Ok(())) };
-    Ok(fit(used_or_more(db, workspace, more, allowed).await?, more, allowed))
+    let StorageDemand { more, allowed: Some(allowed) } = demand else { return Ok(Ok(())) };
+    Ok(fit(used_or_more(db, workspace, more, allowed, at_most).await?, more, allowed))
 }
 
 fn fit(used: u64, more: u64, allowed: u64) -> std::result::Result<(), OverQuota> {

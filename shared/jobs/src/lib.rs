@@ -13,7 +13,11 @@ pub mod testing;
 use std::{sync::Arc, time::Duration};
 
 pub use doorbell::Doorbell;
-use lectern_db::{self as db, Db, Tx, jobs::JobProgress};
+use lectern_db::{
+    self as db, Db, Tx,
+    jobs::JobProgress,
+    storage::{OverQuota, StorageDemand},
+};
 use lectern_shared::{
     clock::{Clock, Timestamp},
     combine::RequestCombiner,
@@ -168,21 +172,27 @@ impl JobQueue {
         note_trace(tx, job).await
     }
 
-    /// Queues a document that this transaction has made, and reads it; none when its owner is gone. Ring the doorbell after the commit.
+    /// Queues a document that this transaction has made, and reads it; none when its owner is gone. What is stored of it is admitted with its
+    /// place in line. Ring the doorbell after the commit.
+    ///
+    /// # Errors
+    /// [`OverQuota`] within, when it may not stay.
     pub async fn enqueue_new(
         &self,
         tx: &mut Tx,
         workspace: WorkspaceId,
         document: DocumentId,
-    ) -> db::Result<Option<Document>> {
+        demand: StorageDemand,
+    ) -> db::Result<Result<Option<Document>, OverQuota>> {
         let attempts = self.settings.max_attempts;
-        let Some((job, document)) =
-            db::jobs::enqueue_new(tx, workspace, document, attempts, self.now()).await?
-        else {
-            return Ok(None);
+        let queued = db::jobs::enqueue_new(tx, workspace, document, demand, attempts, self.now()).await?;
+        let (job, document) = match queued {
+            Ok(Some(queued)) => queued,
+            Ok(None) => return Ok(Ok(None)),
+            Err(over) => return Ok(Err(over)),
         };
         note_trace(tx, Some(job)).await?;
-        Ok(Some(document))
+        Ok(Ok(Some(document)))
     }
 
     /// Takes the next due job, if there is one.

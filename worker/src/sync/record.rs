@@ -9,7 +9,7 @@ use lectern_db::{
         self, NewDocumentRow,
         uploads::{self, BlobFile},
     },
-    storage,
+    storage::{self, StorageDemand},
     sync::{
         items::{self, SeenItem},
         runs,
@@ -252,8 +252,10 @@ impl<'a> RunRecorder<'a> {
             authorization_sealed: None,
         };
         let file = blob_file(&stored, item.file_name.as_deref(), &mime);
+        // It is admitted already.
+        let nothing_more = StorageDemand::default();
         if !uploads::complete(&mut tx, &row, &file, jobs.now()).await?
-            || jobs.enqueue_new(&mut tx, workspace, id).await?.is_none()
+            || !matches!(jobs.enqueue_new(&mut tx, workspace, id, nothing_more).await?, Ok(Some(_)))
         {
             return Err(RunFailure::Lost);
         }

@@ -15,6 +15,7 @@ use crate::{
     Result, Tx,
     commit::{PgIdentity, pg_identity},
     execute, on, silence,
+    storage::StorageDemand,
 };
 
 /// Jobs that get a place in one transaction, at most.
@@ -60,12 +61,23 @@ macro_rules! select_ends {
 /// The [`QueueEnds`] for the workspace $1, whose last job was given the number $2.
 const ENDS: &str = select_ends!("CAST($2 AS BIGINT) AS given", "queue_head");
 
-/// Gives the next number to the workspace $1, and tells the [`QueueEnds`] as they were before: where nobody else can queue anything for the
-/// workspace meanwhile. For PostgreSQL.
+/// Gives the next number to the workspace $1, which stores $2 bytes more, unless more than $3 are stored already: in one statement, so
+/// that a quota makes nobody wait for longer.
+macro_rules! take_number {
+    ($($returning:expr),+) => {
+        concat!(
+            "UPDATE workspaces SET fair_at = fair_at + 1, stored_at_most = stored_at_most + $2
+             WHERE id = $1 AND deleted_at IS NULL AND ($3 IS NULL OR stored_at_most <= $3) RETURNING ",
+            $($returning),+
+        )
+    };
+}
+
+/// Takes the next number, and tells the [`QueueEnds`] as they were before: where nobody else can queue anything for the workspace
+/// meanwhile. For PostgreSQL.
 const NEXT_AND_ENDS: &str = concat!(
-    "WITH own AS (
-         UPDATE workspaces SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at - 1 AS given, ",
-    pg_identity!(),
+    "WITH own AS (",
+    take_number!("fair_at - 1 AS given, ", pg_identity!()),
     ") ",
     select_ends!("own.given, own.xid, own.backend", "queue_head, own")
 );
@@ -101,9 +113,14 @@ impl QueueEnds {
     }
 }
 
-/// The place of a workspace's next job, which is its workspace's last one from now on; none when there is no such workspace.
-pub(super) async fn next_place(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<i64>> {
-    let Some((guessed, ends)) = guess_number(tx, workspace).await? else { return Ok(None) };
+/// The place of a workspace's next job, which is its workspace's last one from now on. None when there is no such workspace, and when what
+/// is demanded does not fit beside the last sum: then nothing has happened.
+pub(super) async fn next_place(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    demand: StorageDemand,
+) -> Result<Option<i64>> {
+    let Some((guessed, ends)) = guess_number(tx, workspace, demand).await? else { return Ok(None) };
     let number = ends.next_number();
     if number != guessed {
         execute!(
@@ -114,13 +131,17 @@ pub(super) async fn next_place(tx: &mut Tx, workspace: WorkspaceId) -> Result<Op
     Ok(Some(ends.place(number)))
 }
 
-/// Locks a workspace, gives it the number that its next job has mostly, and tells where the lines end; none when there is no such workspace.
-async fn guess_number(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<(i64, QueueEnds)>> {
+/// Locks a workspace, gives it the number that its next job has mostly, and tells where the lines end; none where [`next_place`] gives none.
+async fn guess_number(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    demand: StorageDemand,
+) -> Result<Option<(i64, QueueEnds)>> {
     if let Tx::Postgres(tx) = tx
         && tx.knows_locked(workspace)
     {
-        let guessed = sqlx::query_as(NEXT_AND_ENDS).bind(workspace).fetch_optional(&mut **tx);
-        let guessed: Option<GuessedEnds> = silence::answered(guessed).await?;
+        let guess = sqlx::query_as(NEXT_AND_ENDS).bind(workspace).bind(demand.added()).bind(demand.room());
+        let guessed: Option<GuessedEnds> = silence::answered(guess.fetch_optional(&mut **tx)).await?;
         return Ok(guessed.map(|GuessedEnds { ends, identity }| {
             tx.note(Some(identity));
             tx.note_active(workspace);
@@ -128,21 +149,19 @@ async fn guess_number(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<(i64
         }));
     }
     // In a statement of its own: the next one then sees what others have queued for this workspace until now.
-    let Some(guessed) = lock(tx, workspace).await? else { return Ok(None) };
+    let Some(guessed) = lock(tx, workspace, demand).await? else { return Ok(None) };
     let ends: QueueEnds = on!(tx, |c| sqlx::query_as(ENDS).bind(workspace).bind(guessed - 1).fetch_one(c))?;
     Ok(Some((guessed, ends)))
 }
 
-/// Locks a workspace who is there still, and gives the number after that of the workspace's last job.
-async fn lock(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<i64>> {
+/// Locks a workspace who is there still and has room, and gives the number after that of the workspace's last job.
+async fn lock(tx: &mut Tx, workspace: WorkspaceId, demand: StorageDemand) -> Result<Option<i64>> {
+    let (added, room) = (demand.added(), demand.room());
     match tx {
         Tx::Postgres(tx) => {
-            let lock = concat!(
-                "UPDATE workspaces SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at, ",
-                pg_identity!()
-            );
-            let locked = sqlx::query_as(lock).bind(workspace).fetch_optional(&mut **tx);
-            let locked: Option<LockedWorkspace> = silence::answered(locked).await?;
+            let lock = sqlx::query_as(take_number!("fair_at, ", pg_identity!()));
+            let lock = lock.bind(workspace).bind(added).bind(room);
+            let locked: Option<LockedWorkspace> = silence::answered(lock.fetch_optional(&mut **tx)).await?;
             Ok(locked.map(|LockedWorkspace { fair_at, identity }| {
                 tx.note(Some(identity));
                 tx.note_active(workspace);
@@ -151,9 +170,8 @@ async fn lock(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<i64>> {
             }))
         }
         Tx::Sqlite(tx) => {
-            let lock = "UPDATE workspaces SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at";
-            let locked: Option<i64> =
-                sqlx::query_scalar(lock).bind(workspace).fetch_optional(&mut **tx).await?;
+            let lock = sqlx::query_scalar(take_number!("fair_at")).bind(workspace).bind(added).bind(room);
+            let locked: Option<i64> = lock.fetch_optional(&mut **tx).await?;
             if locked.is_some() {
                 tx.note_active(workspace);
             }

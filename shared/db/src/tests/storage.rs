@@ -14,8 +14,11 @@ use crate::{
     execute, generations,
     jobs::{self, JobProgress},
     storage,
-    storage::OverQuota,
-    testing::{LEASE, account_of, at, both, claimed, commit, document, plain, published, staged, workspace},
+    storage::{OverQuota, StorageDemand},
+    testing::{
+        ATTEMPTS, LEASE, account_of, at, both, claimed, commit, document, finished_or_blocked, plain,
+        published, staged, workspace,
+    },
     workspaces,
 };
 
@@ -27,15 +30,32 @@ async fn note(tx: &mut Tx, generation: GenerationId, bytes: i64) -> Result<u64> 
     )
 }
 
+/// So many bytes more, of as many as are allowed.
+fn demand(more: u64, allowed: u64) -> StorageDemand {
+    StorageDemand { more, allowed: Some(allowed) }
+}
+
 /// What is stored for a workspace: told by a quota of one byte, which any storage is over.
 async fn used(db: &Db, workspace: WorkspaceId) -> u64 {
-    match storage::left(db, workspace, 1, Some(1)).await.unwrap() {
+    match storage::left(db, workspace, demand(1, 1), None).await.unwrap() {
         Ok(left) => {
             assert_eq!(left.map(|left| left.bytes), Some(1));
             0
         }
         Err(over) => over.used,
     }
+}
+
+/// Stores a text of seven bytes and queues it, as a request does; whether it may stay.
+async fn add(db: &Db, workspace: WorkspaceId, allowed: u64) -> Result<std::result::Result<(), OverQuota>> {
+    let row = plain(workspace, "text");
+    let mut tx = db.begin().await?;
+    documents::insert(&mut tx, &row, at(0)).await?;
+    let queued = jobs::enqueue_new(&mut tx, workspace, row.id, demand(7, allowed), ATTEMPTS, at(0)).await?;
+    if queued.is_ok() {
+        tx.commit().await?;
+    }
+    Ok(queued.map(drop))
 }
 
 #[tokio::test]
@@ -93,9 +113,9 @@ async fn a_quota_is_used_to_the_last_byte_and_no_further() {
             let admitted = commit!(t.db, |tx| storage::admit(tx, owner, 0, None, Some(allowed)));
             assert_eq!(admitted.is_ok(), fits, "{}: {allowed}", t.name);
         }
-        let left = storage::left(&t.db, owner, 10, Some(10)).await.unwrap();
+        let left = storage::left(&t.db, owner, demand(10, 10), None).await.unwrap();
         assert_eq!(left.unwrap().map(|left| left.bytes), Some(3), "{}", t.name);
-        assert!(storage::left(&t.db, owner, 10, Some(7)).await.unwrap().is_err(), "{}", t.name);
+        assert!(storage::left(&t.db, owner, demand(10, 7), None).await.unwrap().is_err(), "{}", t.name);
         assert_eq!(commit!(t.db, |tx| storage::admit(tx, owner, u64::MAX, None, None)), Ok(()), "{}", t.name);
     }
 }
@@ -114,8 +134,14 @@ async fn room_that_is_free_again_is_used_at_once_and_what_came_without_a_quota_c
         commit!(t.db, |tx| storage::forget_sums(tx));
         let full = Err(OverQuota { used: 7, allowed: 100 });
         assert_eq!(admit(94).await, full, "{}", t.name);
-        assert_eq!(storage::expect_room(&t.db, owner, 94, Some(100)).await.unwrap(), full, "{}", t.name);
-        assert_eq!(storage::expect_room(&t.db, owner, 93, Some(100)).await.unwrap(), Ok(()), "{}", t.name);
+        let expect = async |more, at_most| {
+            storage::expect_room(&t.db, owner, demand(more, 100), at_most).await.unwrap()
+        };
+        assert_eq!(expect(94, None).await, full, "{}", t.name);
+        assert_eq!(expect(93, None).await, Ok(()), "{}", t.name);
+        assert_eq!(expect(94, Some(7)).await, full, "{}: what is known leaves no room", t.name);
+        assert_eq!(expect(93, Some(60)).await, Ok(()), "{}: more is known than there is", t.name);
+        assert_eq!(expect(94, Some(6)).await, Ok(()), "{}: what is known is enough", t.name);
         assert_eq!(admit(0).await, Ok(()), "{}", t.name);
 
         document(&t.db, owner, "another", at(0)).await;
@@ -229,5 +255,75 @@ async fn of_many_that_come_at_once_only_those_are_stored_that_fit() {
         }
         assert_eq!(stored, 4, "{}", t.name);
         assert_eq!(used(&t.db, owner).await, 28, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_is_stored_before_it_is_admitted_counts_once() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        for before in [0, 7, 14] {
+            assert_eq!(add(&t.db, owner, 21).await.unwrap(), Ok(()), "{}: {before}", t.name);
+        }
+        let full = Err(OverQuota { used: 21, allowed: 27 });
+        assert_eq!(add(&t.db, owner, 27).await.unwrap(), full, "{}", t.name);
+        commit!(t.db, |tx| storage::forget_sums(tx));
+        assert_eq!(add(&t.db, owner, 27).await.unwrap(), full, "{}: by the sum", t.name);
+        assert_eq!(used(&t.db, owner).await, 21, "{}: nothing of it stays", t.name);
+        assert_eq!(add(&t.db, owner, 28).await.unwrap(), Ok(()), "{}", t.name);
+        assert_eq!(used(&t.db, owner).await, 28, "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_room_is_for_one_of_two_that_are_stored_at_once() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        assert_eq!(add(&t.db, owner, 14).await.unwrap(), Ok(()), "{}", t.name);
+        let row = plain(owner, "text");
+        let mut first = t.db.begin().await.unwrap();
+        documents::insert(&mut first, &row, at(0)).await.unwrap();
+        let queued = jobs::enqueue_new(&mut first, owner, row.id, demand(7, 14), ATTEMPTS, at(0));
+        assert!(queued.await.unwrap().is_ok(), "{}", t.name);
+        let db = t.db.clone();
+        let second = tokio::spawn(async move { add(&db, owner, 14).await });
+        finished_or_blocked(&t.db, &second).await;
+        first.commit().await.unwrap();
+        let full = Err(OverQuota { used: 14, allowed: 14 });
+        assert_eq!(second.await.unwrap().unwrap(), full, "{}", t.name);
+        assert_eq!(used(&t.db, owner).await, 14, "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_that_are_stored_at_once_only_those_stay_that_fit() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let tasks: Vec<_> = (0..12)
+            .map(|_| {
+                let db = t.db.clone();
+                tokio::spawn(async move { add(&db, owner, 30).await })
+            })
+            .collect();
+        let mut stored = 0;
+        for task in tasks {
+            stored += u64::from(task.await.unwrap().unwrap().is_ok());
+        }
+        assert_eq!(stored, 4, "{}", t.name);
+        assert_eq!(used(&t.db, owner).await, 28, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn who_asks_is_read_with_what_the_workspace_stores_at_most() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let known = async || {
+            let found = accounts::find_in_workspace(&t.db, account_of(owner), owner).await.unwrap();
+            found.unwrap().stored_at_most
+        };
+        assert_eq!(known().await, None, "{}", t.name);
+        add(&t.db, owner, 14).await.unwrap().unwrap();
+        assert_eq!(known().await, Some(7), "{}", t.name);
     }
 }

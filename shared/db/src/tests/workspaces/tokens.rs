@@ -11,7 +11,7 @@ use lectern_shared::{
 
 use super::{put, remove, shared};
 use crate::{
-    Db, accounts, api_tokens, documents,
+    Db, accounts, api_tokens, documents, storage,
     testing::{at, both, commit, made_in, user},
     tests::{accounts::new_token, agents::agent},
     workspaces,
@@ -48,6 +48,14 @@ async fn an_api_token_has_its_own_role_and_its_makers_while_that_is_a_member() {
             add_token(&t.db, token).await;
         }
         commit!(t.db, |tx| documents::bump_search_epoch(tx, workspace));
+        assert_eq!(
+            commit!(t.db, |tx| storage::admit(tx, workspace, 7, None, Some(10))),
+            Ok(()),
+            "{}",
+            t.name
+        );
+        let granted = api_tokens::find_grant(&t.db, free.id.as_uuid().as_bytes(), at(2)).await.unwrap();
+        assert_eq!(granted.and_then(|granted| granted.stored_at_most), Some(7), "{}", t.name);
         assert_eq!(grant(&t.db, &bounded, 2).await, Some((Some(Role::Asker), Role::Builder)), "{}", t.name);
         assert_eq!(grant(&t.db, &free, 2).await, Some((None, Role::Builder)), "{}", t.name);
         put(&t.db, workspace, maker, Role::Editor, 2).await;
