@@ -244,17 +244,17 @@ impl UploadService {
             allowed: allowed_bytes(&self.settings, actor),
         };
         let left = storage::left(&self.db, owner.workspace_id, wanted, actor.stored_at_most()).await??;
-        let mut tx = self.db.begin().await?;
-        uploads::reserve(&mut tx, owner.workspace_id, id, now, now.plus(uploads::RESERVED_FOR)).await?;
-        tx.commit().await?;
-        Ok((UploadReservation { db: self.db.clone(), jobs: self.jobs.clone(), id }, left))
+        let until = now.plus(uploads::RESERVED_FOR);
+        uploads::reserve_alone(&self.db, owner.workspace_id, id, now, until).await?;
+        let (db, jobs) = (self.db.clone(), self.jobs.clone());
+        Ok((UploadReservation { db, jobs, id, is_completed: false }, left))
     }
 
     /// Makes a document of a file, and queues it to be ingested.
     pub(crate) async fn complete(
         &self,
         actor: &Actor,
-        file: UploadedFile,
+        mut file: UploadedFile,
         new: NewUpload,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<DocumentDetails>,
@@ -297,6 +297,7 @@ impl UploadService {
         let collections = collections.put(&mut tx, workspace, id).await?;
         let made = DocumentDetails { document, collections };
         let created = self.creations.commit(tx, once, &made, tell).await?;
+        file.reservation.is_completed = matches!(created, CreationOutcome::Now(_));
         self.jobs.doorbell().ring(1);
         Ok(created)
     }
@@ -334,10 +335,15 @@ struct UploadReservation {
     db: Db,
     jobs: JobQueue,
     id: DocumentId,
+    /// It is known to have become a document, so there is nothing to give up.
+    is_completed: bool,
 }
 
 impl Drop for UploadReservation {
     fn drop(&mut self) {
+        if self.is_completed {
+            return;
+        }
         let (db, jobs, id) = (self.db.clone(), self.jobs.clone(), self.id);
         let give_up = async move {
             let mut tx = db.begin_essential().await?;

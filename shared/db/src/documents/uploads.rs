@@ -13,7 +13,7 @@ use lectern_shared::{
     },
 };
 
-use crate::{Db, Result, Tx, documents::NewDocumentRow, execute, on};
+use crate::{Db, Result, Tx, documents::NewDocumentRow, execute, on, silence};
 
 /// A file in the blob store.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,22 @@ pub struct BlobFile<'a> {
 /// none is purged that is just being completed.
 pub const RESERVED_FOR: Duration = Duration::from_hours(2);
 
+/// The row that an upload begins with.
+macro_rules! reservation {
+    ($workspace:ident, $id:ident, $now:ident, $until:ident) => {
+        sqlx::query(
+            "INSERT INTO documents (id, workspace_id, type, name, description, url, revision, created_at, updated_at,
+                                    deleted_at)
+             VALUES ($1, $2, $3, '', '', '', 0, $4, $4, $5)",
+        )
+        .bind($id)
+        .bind($workspace)
+        .bind(DocumentType::Txt)
+        .bind($now)
+        .bind($until)
+    };
+}
+
 /// Begins an upload: whatever is stored under the document's id is purged after `until`, unless [`complete`] comes before.
 pub async fn reserve(
     tx: &mut Tx,
@@ -42,24 +58,35 @@ pub async fn reserve(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query(
-            "INSERT INTO documents (id, workspace_id, type, name, description, url, revision, created_at, updated_at,
-                                    deleted_at)
-             VALUES ($1, $2, $3, '', '', '', 0, $4, $4, $5)"
-        )
-        .bind(id)
-        .bind(workspace)
-        .bind(DocumentType::Txt)
-        .bind(now)
-        .bind(until)
-    )?;
+    execute!(tx, reservation!(workspace, id, now, until))?;
     Ok(())
 }
 
+/// [`reserve`] in a transaction of its own, which is one round trip on PostgreSQL: when its answer is lost, nothing is stored under the id, and
+/// whatever became of it is purged.
+pub async fn reserve_alone(
+    db: &Db,
+    workspace: WorkspaceId,
+    id: DocumentId,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<()> {
+    match db {
+        Db::Postgres { pool, .. } => {
+            silence::answered(reservation!(workspace, id, now, until).execute(pool)).await?;
+            Ok(())
+        }
+        Db::Sqlite { .. } => {
+            let mut tx = db.begin().await?;
+            reserve(&mut tx, workspace, id, now, until).await?;
+            tx.commit().await
+        }
+    }
+}
+
 /// Makes a document of an upload, created when that began: lists go by ids, and the id is of that time. It is not queued: see
-/// `lectern_jobs::enqueue`. False when the upload's time is over.
+/// `lectern_jobs::enqueue`. False when the upload's time is over. Nobody else locks what is no document yet, so it may come before the
+/// workspace's row.
 pub async fn complete(
     tx: &mut Tx,
     document: &NewDocumentRow<'_>,

@@ -6,7 +6,7 @@ use crate::documents::uploads::{self, BlobFile};
 /// A document that is to be made of an upload which is purged after 50 seconds.
 async fn begun(db: &Db, workspace: WorkspaceId) -> NewDocumentRow<'static> {
     let document = NewDocumentRow { content: None, r#type: DocumentType::Pdf, ..plain(workspace, "upload") };
-    commit!(db, |tx| uploads::reserve(tx, workspace, document.id, at(0), at(50)));
+    uploads::reserve_alone(db, workspace, document.id, at(0), at(50)).await.unwrap();
     document
 }
 
