@@ -115,10 +115,7 @@ impl Stored {
             keyring.decrypt_text(place, sealed).map(|text| text.expose_secret().to_owned())
         };
         let token = api_tokens::find(db, self.user.into(), self.token.into()).await.unwrap().unwrap();
-        let mut tx = db.begin().await.unwrap();
-        let source =
-            documents::source_in(&mut tx, self.user.into(), self.document.into()).await.unwrap().unwrap();
-        drop(tx);
+        let source = documents::source(db, self.user.into(), self.document.into()).await.unwrap().unwrap();
         let agent = agents::find(db, self.user.into(), self.agent.into()).await.unwrap().unwrap();
         let tool = tools::find(db, self.user.into(), self.tool.into()).await.unwrap().unwrap();
         let answer = idempotency::find(db, self.user, &self.key, at(2)).await.unwrap().unwrap();

@@ -245,8 +245,7 @@ impl DocumentService {
     ) -> Result<Vec<DocumentDetails>, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let page = db::documents::list(&self.db, owner.workspace_id, before.into(), limit).await?;
-        let details = |(document, collections)| DocumentDetails { document, collections };
-        Ok(page.into_iter().map(details).collect())
+        Ok(page.into_iter().map(DocumentDetails::from).collect())
     }
 
     /// One document.
@@ -305,10 +304,11 @@ impl DocumentService {
         if !self.jobs.enqueue_ingest(&mut tx, owner.workspace_id, id).await? {
             return Err(unknown());
         }
-        let document = db::documents::find_in(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        let queued = db::documents::find_collected(&mut tx, owner.workspace_id, id).await?;
+        let queued = queued.ok_or_else(unknown)?;
         tx.commit().await?;
         self.jobs.doorbell().ring(1);
-        DocumentDetails::of(&self.db, owner.workspace_id, document).await
+        Ok(queued.into())
     }
 
     /// Stops the ingestion of a document, and tells whether it did: it does nothing when that has ended.
@@ -321,9 +321,10 @@ impl DocumentService {
         let mut tx = self.db.begin_essential().await?;
         let is_stopped = db::jobs::cancel(&mut tx, owner.workspace_id, id, self.jobs.now()).await?;
         // What is another user's cannot be told apart from what does not exist: nothing was stopped, and nothing is found.
-        let document = db::documents::find_in(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        let found = db::documents::find_collected(&mut tx, owner.workspace_id, id).await?;
+        let found = found.ok_or_else(unknown)?;
         tx.commit().await?;
-        Ok((DocumentDetails::of(&self.db, owner.workspace_id, document).await?, is_stopped))
+        Ok((found.into(), is_stopped))
     }
 
     /// How the ingestion of a document goes.

@@ -18,7 +18,7 @@ pub(crate) use active::CHANGED;
 pub use active::{ChangedDocument, active, changed_since};
 pub(super) use clearing::{delete_all, delete_some};
 pub use ingestions::{DocumentIngestion, ingestion, ingestions};
-pub use listing::{CollectedDocument, list};
+pub use listing::{CollectedDocument, find_collected, list};
 #[cfg(test)]
 pub(crate) use listing::{LIST_POSTGRES, LIST_SQLITE};
 
@@ -37,7 +37,7 @@ use lectern_shared::{
 use serde_json::{Map, Value};
 use sqlx::QueryBuilder;
 
-use crate::{Db, Result, Tx, commit::pg_identity, execute, locks, on, receipts, silence};
+use crate::{Db, Result, Tx, commit::pg_identity, execute, on, receipts, silence};
 
 /// A new document's row.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ macro_rules! select_document {
     ($where:literal) => {
         select_document!("", "", $where)
     };
-    ($columns:literal, $joins:literal, $where:literal) => {
+    ($columns:expr, $joins:literal, $where:literal) => {
         concat!(
             "SELECT d.id, d.workspace_id, d.created_by, d.type, d.name, d.description, d.url, d.metadata, d.splitter, d.from_page, d.to_page,
                     (d.authorization_sealed IS NOT NULL) AS has_authorization, d.revision, d.search_index, d.created_at, d.updated_at,
@@ -167,18 +167,33 @@ pub async fn find_with_content(
     Ok(found.map(|WholeDocument { document, content }| (document, content)))
 }
 
-/// [`find`] within a transaction, with what was done in it.
-pub async fn find_in(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<Option<Document>> {
-    Ok(on!(tx, |c| sqlx::query_as(select_document!("d.id = $1 AND d.workspace_id = $2"))
-        .bind(id)
-        .bind(workspace)
-        .fetch_optional(c))?)
-}
-
-/// [`lock`], which also reads the document.
-pub async fn find_locked(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<Option<Document>> {
-    // In two statements: one that waits for the document's row reads its job as that was before it waited.
-    if lock(tx, workspace, id).await? { find_in(tx, workspace, id).await } else { Ok(None) }
+/// [`lock`], which also reads the document, and what an ingestion needs to know of it.
+pub async fn find_locked(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+) -> Result<Option<(Document, DocumentSource)>> {
+    #[derive(sqlx::FromRow)]
+    struct LockedDocument {
+        #[sqlx(flatten)]
+        document: Document,
+        #[sqlx(flatten)]
+        source: DocumentSource,
+    }
+    // In a statement of its own: one that waits for the document's row reads its job as that was before it waited.
+    if !lock(tx, workspace, id).await? {
+        return Ok(None);
+    }
+    let found: Option<LockedDocument> = on!(tx, |c| sqlx::query_as(select_document!(
+        ", d.blob_key, d.source_name, d.source_mime, d.authorization_sealed, d.source_state, c.content,
+           CASE WHEN d.active_generation IS NOT NULL THEN d.search_index END AS active_index",
+        "LEFT JOIN document_contents c ON c.document_id = d.id ",
+        "d.id = $1 AND d.workspace_id = $2"
+    ))
+    .bind(id)
+    .bind(workspace)
+    .fetch_optional(c))?;
+    Ok(found.map(|LockedDocument { document, source }| (document, source)))
 }
 
 /// Whether all of these documents, which may repeat, are the workspace's.
@@ -221,26 +236,21 @@ pub async fn searchable(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> 
     Ok(found.into_iter().collect())
 }
 
-const SELECT_SOURCE: &str =
-    "SELECT id, workspace_id, type, name, url, blob_key, source_name, source_mime, splitter, from_page, to_page,
-            authorization_sealed, metadata, source_state,
-            (SELECT content FROM document_contents WHERE document_contents.document_id = documents.id) AS content,
-            CASE WHEN active_generation IS NOT NULL THEN search_index END AS active_index,
-            (SELECT quotas FROM workspaces WHERE workspaces.id = workspace_id) AS quotas
-     FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL";
-
 /// What an ingestion needs to know of a document; none when it was deleted.
 pub async fn source(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<DocumentSource>> {
-    Ok(on!(db, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(workspace).fetch_optional(c))?)
-}
-
-/// [`source`] within a transaction, with what was done in it.
-pub async fn source_in(
-    tx: &mut Tx,
-    workspace: WorkspaceId,
-    id: DocumentId,
-) -> Result<Option<DocumentSource>> {
-    Ok(on!(tx, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(workspace).fetch_optional(c))?)
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT id, workspace_id, type, name, url, blob_key, source_name, source_mime, splitter, from_page, to_page,
+                authorization_sealed, metadata, source_state,
+                (SELECT content FROM document_contents WHERE document_contents.document_id = documents.id) AS content,
+                CASE WHEN active_generation IS NOT NULL THEN search_index END AS active_index,
+                (SELECT quotas FROM workspaces WHERE workspaces.id = workspace_id) AS quotas
+         FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+    )
+    .bind(id)
+    .bind(workspace)
+    .fetch_optional(c)
+    })?)
 }
 
 /// Makes one of a workspace's documents what `document` says; its type and an upload stay as they are. It is not queued, what is cached of
@@ -295,15 +305,26 @@ macro_rules! select_locked {
     };
 }
 
-/// Keeps one of a workspace's documents as it is until the transaction ends; false when there is no such document.
+/// Locks the workspace $2 and the document $1 in one round trip, and in the order of locks: rows are locked after they were joined, for which
+/// the workspace's has to be had, and a document that was changed or deleted meanwhile is looked at anew.
+const LOCK_BOTH: &str = "WITH own AS (UPDATE workspaces SET fair_at = fair_at WHERE id = $2 RETURNING id)
+     SELECT d.revision FROM own JOIN documents d ON d.workspace_id = own.id
+     WHERE d.id = $1 AND d.deleted_at IS NULL FOR NO KEY UPDATE OF d";
+
+/// Keeps one of a workspace's documents as it is until the transaction ends; false when there is no such document. The workspace is
+/// [locked](crate::locks::lock_workspace) with it.
 pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<bool> {
-    // In the order of locks: the workspace first.
-    locks::lock_workspace(tx, workspace).await?;
     let revision: Option<i64> = match tx {
-        // As an update would.
         Tx::Postgres(c) => {
-            let locked = sqlx::query_scalar(select_locked!("FOR NO KEY UPDATE")).bind(id).bind(workspace);
-            silence::answered(locked.fetch_optional(&mut **c)).await?
+            // As an update would.
+            let alone = select_locked!("FOR NO KEY UPDATE");
+            let lock = if c.knows_locked(workspace) { alone } else { LOCK_BOTH };
+            let locked = sqlx::query_scalar(lock).bind(id).bind(workspace).fetch_optional(&mut **c);
+            let locked = silence::answered(locked).await?;
+            if locked.is_some() {
+                c.note_locked(workspace);
+            }
+            locked
         }
         Tx::Sqlite(c) => {
             sqlx::query_scalar(select_locked!("")).bind(id).bind(workspace).fetch_optional(&mut **c).await?

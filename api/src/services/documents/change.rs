@@ -111,15 +111,15 @@ impl DocumentService {
         let owner = actor.may(Permission::EditDocuments)?;
         let workspace = owner.workspace_id;
         let mut tx = self.db.begin().await?;
-        let before = db::documents::find_locked(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
-        let source = db::documents::source_in(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
+        let found = db::documents::find_locked(&mut tx, workspace, id).await?;
+        let (before, source) = found.ok_or_else(unknown)?;
         let work = self.apply(actor, &mut tx, &change, &before, &source).await?;
-        let after = db::documents::find_in(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
+        let after = db::documents::find_collected(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         tx.commit().await?;
         if work > ReindexScope::Nothing {
             self.jobs.doorbell().ring(1);
         }
-        DocumentDetails::of(&self.db, workspace, after).await
+        Ok(after.into())
     }
 
     async fn apply(

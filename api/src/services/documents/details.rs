@@ -1,6 +1,6 @@
 //! Documents with what is shown of them besides their own rows.
 
-use lectern_db::{self as db, Db};
+use lectern_db::{self as db, Db, documents::CollectedDocument};
 use lectern_shared::{
     ids::{CollectionId, WorkspaceId},
     model::document::Document,
@@ -31,15 +31,10 @@ impl DocumentDetails {
         };
         Ok(documents.into_iter().map(details).collect())
     }
+}
 
-    /// One of a workspace's documents.
-    pub(in crate::services) async fn of(
-        db: &Db,
-        workspace: WorkspaceId,
-        document: Document,
-    ) -> Result<Self, ApiError> {
-        let mut collections = db::collections::of_documents(db, workspace, &[document.id]).await?;
-        let collections = collections.remove(&document.id).unwrap_or_default();
-        Ok(Self { document, collections })
+impl From<CollectedDocument> for DocumentDetails {
+    fn from((document, collections): CollectedDocument) -> Self {
+        Self { document, collections }
     }
 }

@@ -16,34 +16,30 @@ pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Opt
     .fetch_optional(c))?)
 }
 
+/// What is done to give the document $1 the content $2, or none, as parts that may come in any order.
+macro_rules! give {
+    (length) => {
+        "UPDATE documents SET stored_bytes = COALESCE(source_bytes, 0) + COALESCE(OCTET_LENGTH(CAST($2 AS TEXT)), 0) WHERE id = $1"
+    };
+    (nothing) => {
+        "DELETE FROM document_contents WHERE document_id = $1 AND $2 IS NULL"
+    };
+    (text) => {
+        "INSERT INTO document_contents (document_id, content) SELECT $1, $2 WHERE $2 IS NOT NULL
+         ON CONFLICT (document_id) DO UPDATE SET content = excluded.content"
+    };
+}
+
 /// Gives a document, which the transaction has found to be the workspace's, other inline content, or none.
 pub async fn set(tx: &mut Tx, id: DocumentId, content: Option<&str>) -> Result<()> {
-    let bytes = i64::try_from(content.map_or(0, str::len)).unwrap_or(i64::MAX);
-    let stored = "UPDATE documents SET stored_bytes = COALESCE(source_bytes, 0) + $2 WHERE id = $1";
-    execute!(tx, sqlx::query(stored).bind(id).bind(bytes))?;
-    match content {
-        Some(content) => write(tx, id, content).await,
-        None => forget(tx, id).await,
-    }
-}
-
-/// Writes the inline content of a document, whose row says how long it is.
-async fn write(tx: &mut Tx, id: DocumentId, content: &str) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query(
-            "INSERT INTO document_contents (document_id, content) VALUES ($1, $2)
-             ON CONFLICT (document_id) DO UPDATE SET content = excluded.content"
-        )
-        .bind(id)
-        .bind(content)
-    )?;
-    Ok(())
-}
-
-/// Removes the inline content of a document, which the transaction has found to be the workspace's.
-pub(super) async fn forget(tx: &mut Tx, id: DocumentId) -> Result<()> {
-    execute!(tx, sqlx::query("DELETE FROM document_contents WHERE document_id = $1").bind(id))?;
+    // In one round trip.
+    let statement = match tx {
+        Tx::Postgres(_) => {
+            concat!("WITH counted AS (", give!(length), "), emptied AS (", give!(nothing), ") ", give!(text))
+        }
+        Tx::Sqlite(_) => concat!(give!(length), "; ", give!(nothing), "; ", give!(text)),
+    };
+    execute!(tx, sqlx::query(statement).bind(id).bind(content))?;
     Ok(())
 }
 

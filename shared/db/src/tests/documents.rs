@@ -345,10 +345,10 @@ async fn only_its_owner_can_lock_a_document_and_only_while_it_lives() {
         let lock = async |workspace| commit!(t.db, |tx| documents::lock(tx, workspace, id));
         let find = async |workspace| {
             let found = commit!(t.db, |tx| documents::find_locked(tx, workspace, id));
-            found.map(|document| document.id)
+            found.map(|(document, source)| (document.id, source.id))
         };
         assert!(lock(owner).await, "{}", t.name);
-        assert_eq!(find(owner).await, Some(id), "{}", t.name);
+        assert_eq!(find(owner).await, Some((id, id)), "{}", t.name);
         assert!(!lock(stranger).await, "{}", t.name);
         assert_eq!(find(stranger).await, None, "{}", t.name);
         commit!(t.db, |tx| documents::delete(tx, owner, id, at(2), at(2)));
@@ -380,7 +380,8 @@ async fn a_changed_document_is_read_as_it_was_changed() {
         assert!(!commit!(t.db, |tx| documents::update(tx, &stranger, at(1))), "{}", t.name);
         assert!(commit!(t.db, |tx| documents::update(tx, &after, at(2))), "{}", t.name);
         commit!(t.db, |tx| documents::content::set(tx, id, after.content));
-        let read = commit!(t.db, |tx| documents::find_in(tx, owner, id)).unwrap();
+        let (read, collections) = commit!(t.db, |tx| documents::find_collected(tx, owner, id)).unwrap();
+        assert!(collections.is_empty(), "{}", t.name);
         assert_eq!(
             (&*read.name, &*read.description, &*read.url),
             ("after", after.description, after.url),
@@ -389,7 +390,7 @@ async fn a_changed_document_is_read_as_it_was_changed() {
         );
         assert_eq!(Some(&read.metadata.unwrap().0), metadata.as_object(), "{}", t.name);
         assert_eq!((read.created_at, read.updated_at), (at(0), at(2)), "{}", t.name);
-        let source = commit!(t.db, |tx| documents::source_in(tx, owner, id)).unwrap();
+        let (_, source) = commit!(t.db, |tx| documents::find_locked(tx, owner, id)).unwrap();
         assert_eq!((source.content, source.from_page, source.to_page), (None, Some(2), None), "{}", t.name);
         assert_eq!(source.authorization_sealed.as_deref(), Some(&b"sealed"[..]), "{}", t.name);
         assert_eq!(source.splitter.unwrap().0, splitter, "{}", t.name);
@@ -460,7 +461,7 @@ async fn what_is_read_of_a_locked_document_is_what_came_of_whoever_held_it_befor
         let changing = tokio::spawn(async move { commit!(db, |tx| documents::find_locked(tx, owner, id)) });
         finished_or_blocked(&t.db, &changing).await;
         failing.commit().await.unwrap();
-        let read = changing.await.unwrap().unwrap();
+        let (read, _) = changing.await.unwrap().unwrap();
         assert_eq!(read.ingestion.state, JobState::Dead, "{}", t.name);
     }
 }

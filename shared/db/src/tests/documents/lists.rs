@@ -7,7 +7,7 @@ use crate::{
     Db, collections,
     documents::{self, LIST_POSTGRES, LIST_SQLITE, files},
     locks,
-    testing::{TestDb, at, both, made_in, workspace},
+    testing::{TestDb, at, both, commit, made_in, workspace},
     tests::{collections::collection, fairness::queue},
 };
 
@@ -134,5 +134,12 @@ async fn a_page_says_in_which_collections_each_document_is() {
             page.into_iter().map(|(document, collections)| (document.id, collections)).collect();
         let expected = [(queued[2], vec![]), (queued[1], vec![first]), (queued[0], vec![first, second])];
         assert_eq!(shown, expected, "{}: the oldest collections first", t.name);
+        let other = workspace(&t.db, at(0)).await;
+        for (id, collections) in &expected {
+            let (document, found) = commit!(t.db, |tx| documents::find_collected(tx, owner, *id)).unwrap();
+            assert_eq!((document.id, &found), (*id, collections), "{}: read alone", t.name);
+            let strangers = commit!(t.db, |tx| documents::find_collected(tx, other, *id));
+            assert!(strangers.is_none(), "{}", t.name);
+        }
     }
 }

@@ -79,3 +79,21 @@ async fn an_upload_that_is_given_up_or_forgotten_is_purged() {
         assert!(due(&t.db, 50).await.is_empty(), "{}", t.name);
     }
 }
+
+#[tokio::test]
+async fn what_is_read_of_a_locked_document_is_what_an_ingestion_reads() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let (published, _) = published(&t.db, owner, "published", &["text"], at(0)).await;
+        let uploaded = begun(&t.db, owner).await;
+        assert!(complete(&t.db, &uploaded, 3).await, "{}", t.name);
+        assert!(enqueue(&t.db, owner, uploaded.id, at(3)).await, "{}", t.name);
+        for id in [published, uploaded.id] {
+            let (document, locked) = commit!(t.db, |tx| documents::find_locked(tx, owner, id)).unwrap();
+            let read = documents::source(&t.db, owner, id).await.unwrap().unwrap();
+            assert_eq!(format!("{locked:?}"), format!("{read:?}"), "{}", t.name);
+            let found = documents::find(&t.db, owner, id).await.unwrap().unwrap();
+            assert_eq!(format!("{document:?}"), format!("{found:?}"), "{}", t.name);
+        }
+    }
+}
