@@ -27,6 +27,7 @@ pub(super) use line::BEHIND_OWN;
 pub use line::admit;
 #[cfg(test)]
 pub(super) use line::{BEGINS_BEHIND, NEXT_BESIDES};
+use line::{LinePlace, note_number};
 pub use outcome::{ExpiredJob, cancel, expire_leases, fail, postpone, release};
 use place::place_in_line;
 pub use publication::{GenerationPublication, PublishOutcome, publish, publish_together};
@@ -91,22 +92,26 @@ pub async fn enqueue(
     max_attempts: u32,
     now: Timestamp,
 ) -> Result<Option<JobId>> {
-    // In one round trip, and in the order of locks: of what the one part of the statement has changed the other one makes the job.
+    // In one round trip, since others wait for the workspace's row meanwhile. In the order of locks: the job is made of the document's row.
     const OF_RAISED_ROW: &str = concat!(
-        "WITH raised AS (",
+        "WITH numbered AS (",
+        note_number!(),
+        "), raised AS (",
         raise_revision!(),
         " RETURNING id) ",
         insert_job!("SELECT ", " FROM raised"),
         queue_anew!()
     );
     const OF_TABLE: &str = concat!(
+        note_number!(),
+        "; ",
         raise_revision!(),
         "; ",
         insert_job!("SELECT ", " FROM documents WHERE id = $4 AND workspace_id = $3 AND deleted_at IS NULL"),
         queue_anew!()
     );
     let demand = StorageDemand::default();
-    let Some(place) = line::next_place(tx, workspace, demand).await? else { return Ok(None) };
+    let Some(next) = line::next_place(tx, workspace, demand).await? else { return Ok(None) };
     let raise_and_queue = match tx {
         Tx::Postgres(_) => OF_RAISED_ROW,
         Tx::Sqlite(_) => OF_TABLE,
@@ -118,7 +123,8 @@ pub async fn enqueue(
         .bind(document)
         .bind(i64::from(max_attempts))
         .bind(now)
-        .bind(place)
+        .bind(next.place)
+        .bind(next.number)
         .fetch_optional(c))?)
 }
 
@@ -137,15 +143,22 @@ pub async fn enqueue_new(
 ) -> Result<std::result::Result<Option<(JobId, Document)>, OverQuota>> {
     /// What is selected from is the row that has just been added.
     const OF_ADDED_ROW: &str = concat!(
-        "WITH jobs AS (",
+        "WITH numbered AS (",
+        note_number!(),
+        "), jobs AS (",
         insert_job!("VALUES (", ")"),
         " RETURNING *) ",
         select_document!("d.id = $4 AND d.workspace_id = $3")
     );
-    const OF_TABLE: &str =
-        concat!(insert_job!("VALUES (", ")"), "; ", select_document!("d.id = $4 AND d.workspace_id = $3"));
-    let place = match place_of_new(tx, workspace, demand).await? {
-        Ok(Some(place)) => place,
+    const OF_TABLE: &str = concat!(
+        note_number!(),
+        "; ",
+        insert_job!("VALUES (", ")"),
+        "; ",
+        select_document!("d.id = $4 AND d.workspace_id = $3")
+    );
+    let next = match place_of_new(tx, workspace, demand).await? {
+        Ok(Some(next)) => next,
         Ok(None) => return Ok(Ok(None)),
         Err(over) => return Ok(Err(over)),
     };
@@ -162,7 +175,8 @@ pub async fn enqueue_new(
         .bind(document)
         .bind(i64::from(max_attempts))
         .bind(now)
-        .bind(place)
+        .bind(next.place)
+        .bind(next.number)
         .fetch_optional(c))?;
     Ok(Ok(made.map(|document| (job, document))))
 }
@@ -172,9 +186,9 @@ async fn place_of_new(
     tx: &mut Tx,
     workspace: WorkspaceId,
     demand: StorageDemand,
-) -> Result<std::result::Result<Option<i64>, OverQuota>> {
-    if let Some(place) = line::next_place(tx, workspace, demand).await? {
-        return Ok(Ok(Some(place)));
+) -> Result<std::result::Result<Option<LinePlace>, OverQuota>> {
+    if let Some(next) = line::next_place(tx, workspace, demand).await? {
+        return Ok(Ok(Some(next)));
     }
     if let Err(over) = storage::admit_stored(tx, workspace, demand).await? {
         return Ok(Err(over));

@@ -113,45 +113,58 @@ impl QueueEnds {
     }
 }
 
-/// The place of a workspace's next job, which is its workspace's last one from now on. None when there is no such workspace, and when what
-/// is demanded does not fit beside the last sum: then nothing has happened.
+/// Where a workspace's next job stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LinePlace {
+    /// Its place.
+    pub(super) place: i64,
+    /// Its number, which the statement that queues it has to note: [`note_number`].
+    pub(super) number: i64,
+}
+
+/// Notes the number $8 as that of the last job of the workspace $3, where another one was guessed.
+macro_rules! note_number {
+    () => {
+        "UPDATE workspaces SET fair_at = $8 WHERE id = $3 AND fair_at <> $8"
+    };
+}
+pub(super) use note_number;
+
+/// Where a workspace's next job stands. None when there is no such workspace, and when what is demanded does not fit beside the last sum: then
+/// nothing has happened.
 pub(super) async fn next_place(
     tx: &mut Tx,
     workspace: WorkspaceId,
     demand: StorageDemand,
-) -> Result<Option<i64>> {
-    let Some((guessed, ends)) = guess_number(tx, workspace, demand).await? else { return Ok(None) };
-    let number = ends.next_number();
-    if number != guessed {
-        execute!(
-            tx,
-            sqlx::query("UPDATE workspaces SET fair_at = $2 WHERE id = $1").bind(workspace).bind(number)
-        )?;
-    }
-    Ok(Some(ends.place(number)))
+) -> Result<Option<LinePlace>> {
+    let ends = lock_and_find_ends(tx, workspace, demand).await?;
+    Ok(ends.map(|ends| {
+        let number = ends.next_number();
+        LinePlace { place: ends.place(number), number }
+    }))
 }
 
 /// Locks a workspace, gives it the number that its next job has mostly, and tells where the lines end; none where [`next_place`] gives none.
-async fn guess_number(
+async fn lock_and_find_ends(
     tx: &mut Tx,
     workspace: WorkspaceId,
     demand: StorageDemand,
-) -> Result<Option<(i64, QueueEnds)>> {
+) -> Result<Option<QueueEnds>> {
     if let Tx::Postgres(tx) = tx
         && tx.knows_locked(workspace)
     {
-        let guess = sqlx::query_as(NEXT_AND_ENDS).bind(workspace).bind(demand.added()).bind(demand.room());
-        let guessed: Option<GuessedEnds> = silence::answered(guess.fetch_optional(&mut **tx)).await?;
-        return Ok(guessed.map(|GuessedEnds { ends, identity }| {
+        let next = sqlx::query_as(NEXT_AND_ENDS).bind(workspace).bind(demand.added()).bind(demand.room());
+        let found: Option<IdentifiedEnds> = silence::answered(next.fetch_optional(&mut **tx)).await?;
+        return Ok(found.map(|IdentifiedEnds { ends, identity }| {
             tx.note(Some(identity));
             tx.note_active(workspace);
-            (ends.given + 1, ends)
+            ends
         }));
     }
     // In a statement of its own: the next one then sees what others have queued for this workspace until now.
     let Some(guessed) = lock(tx, workspace, demand).await? else { return Ok(None) };
     let ends: QueueEnds = on!(tx, |c| sqlx::query_as(ENDS).bind(workspace).bind(guessed - 1).fetch_one(c))?;
-    Ok(Some((guessed, ends)))
+    Ok(Some(ends))
 }
 
 /// Locks a workspace who is there still and has room, and gives the number after that of the workspace's last job.
@@ -181,7 +194,7 @@ async fn lock(tx: &mut Tx, workspace: WorkspaceId, demand: StorageDemand) -> Res
 }
 
 #[derive(sqlx::FromRow)]
-struct GuessedEnds {
+struct IdentifiedEnds {
     #[sqlx(flatten)]
     ends: QueueEnds,
     #[sqlx(flatten)]

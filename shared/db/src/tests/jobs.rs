@@ -18,10 +18,13 @@ use crate::{
     Db, documents,
     generations::{self, NewGeneration},
     jobs::{self, JobProgress, PublishOutcome},
+    on,
+    storage::StorageDemand,
     testing::{
-        ATTEMPTS, LEASE, at, both, claim, claimed, commit, document, enqueue, publish, published, staged,
-        workspace,
+        ATTEMPTS, LEASE, at, both, claim, claimed, commit, document, enqueue, plain, publish, published,
+        staged, workspace,
     },
+    tests::fairness::queue,
 };
 
 fn error(code: &str) -> IngestionError {
@@ -416,5 +419,31 @@ async fn a_claim_that_nobody_disputes_holds_at_once_on_every_connection() {
         );
         let claims: HashSet<_> = claimed.iter().map(|(_, claim)| claim).collect();
         assert_eq!(claims.len(), expected, "{}: each has its own", t.name);
+    }
+}
+
+#[tokio::test]
+async fn the_documents_of_whoever_comes_late_are_one_number_apart() {
+    for t in &both().await {
+        let (busy, late) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        queue(&t.db, busy, 12, 0).await;
+        for _ in 0..8 {
+            assert!(claim(&t.db, at(1)).await.is_some(), "{}", t.name);
+        }
+        // By each of the two ways into the line.
+        for _ in 0..2 {
+            document(&t.db, late, "queued", at(2)).await;
+            let row = plain(late, "new");
+            let mut tx = t.db.begin().await.unwrap();
+            documents::insert(&mut tx, &row, at(2)).await.unwrap();
+            let demand = StorageDemand::default();
+            let queued = jobs::enqueue_new(&mut tx, late, row.id, demand, ATTEMPTS, at(2)).await.unwrap();
+            let (_, made) = queued.unwrap().unwrap();
+            assert_eq!((made.id, made.ingestion.state), (row.id, JobState::Queued), "{}", t.name);
+            tx.commit().await.unwrap();
+        }
+        let select = "SELECT fair_at / 2 FROM jobs WHERE workspace_id = $1 ORDER BY fair_at";
+        let numbers: Vec<i64> = on!(t.db, |c| sqlx::query_scalar(select).bind(late).fetch_all(c)).unwrap();
+        assert_eq!(numbers, [8, 9, 10, 11], "{}", t.name);
     }
 }
