@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 use serde_json::json;
 
-use super::{Visits, agent_with_report, service};
+use super::{Visits, agent_with_report, location, service};
 use crate::support::{
     client::id,
     in_both_modes,
@@ -59,6 +59,78 @@ async fn an_agent_shows_all_that_it_is_linked_to_and_offers_the_rest(mode: Mode)
     let nothing = visits.get(&format!("{path}?find=%22%3E%3Cb%3E")).await.text().await.expect("a text");
     assert!(nothing.contains("No document that could be linked is called so."), "{nothing}");
     assert!(!nothing.contains("id=\"document\"") && !nothing.contains("<b>"), "{nothing}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_away_of_a_later_page_leads_back_to_it_as_long_as_it_is_there() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let agent = owner.create_agent(&json!({"name": "Guide", "type": "CHATVENDOR"})).await;
+    for number in 0..22 {
+        let note = json!({"name": format!("Note {number:02}"), "type": "TXT", "content": "A note."});
+        let note = owner.create_document(&note).await;
+        owner.link(id(&agent), id(&note)).await;
+    }
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let path = format!("/agents/{}", id(&agent));
+    let page = async |visits: &Visits<'_>, path: &str| {
+        let html = visits.get(path).await.text().await.expect("a text");
+        let hidden = |name: &str| {
+            let inputs = html.split(&format!("name=\"{name}\" value=\"")).skip(1);
+            inputs.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect::<Vec<_>>()
+        };
+        (hidden("document"), hidden("documents"), html.contains("First page"))
+    };
+    let (rows, places, _) = page(&visits, &path).await;
+    assert_eq!((rows.len(), places.len()), (20, 0));
+    let (mut rows, places, _) = page(&visits, &format!("{path}?documents={}", rows[19])).await;
+    assert_eq!((rows.len(), places.len()), (2, 2), "each says on which page it stands");
+    let mut take_away = async |row: &str| {
+        let form = [("document", row), ("documents", places[0].as_str())];
+        let done = visits.submit(&format!("{path}/unlink"), &form).await;
+        let next = format!("/{}", location(&done).trim_start_matches("../"));
+        page(&visits, &next).await
+    };
+    let (left, _, has_way_back) = take_away(&rows.remove(0)).await;
+    assert_eq!((&left, has_way_back), (&rows, true), "the page that it stood on");
+    let (left, places, has_way_back) = take_away(&rows[0]).await;
+    assert_eq!((left.len(), places.len(), has_way_back), (20, 0, false), "the last page that there is");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_collections_those_that_are_not_offered_are_counted_and_found_by_name() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let agent = owner.create_agent(&json!({"name": "Guide", "type": "CHATVENDOR"})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let page = async |path: &str| {
+        let html = visits.get(path).await.text().await.expect("a text");
+        let choice =
+            html.split_once("<select id=\"collection\"").and_then(|(_, rest)| rest.split_once("</select>"));
+        let offered = choice.map(|(options, _)| options.matches("<option").count());
+        (html, offered)
+    };
+    owner.create("/collections", &json!({"name": "The oldest shelf"})).await;
+    let path = format!("/agents/{}", id(&agent));
+    let (html, offered) = page(&path).await;
+    assert!(offered == Some(1) && !html.contains("find-collection"), "all are offered: {html}");
+    for number in 0..201 {
+        owner.create("/collections", &json!({"name": format!("Shelf {number}")})).await;
+    }
+    let (html, offered) = page(&path).await;
+    assert_eq!(offered, Some(200));
+    assert!(html.contains("Only the newest 200 of 202 are offered."), "{html}");
+    assert!(html.contains("name=\"find-collection\"") && !html.contains("The oldest shelf"), "{html}");
+    let (html, offered) = page(&format!("{path}?find-collection=OLDEST")).await;
+    assert!(offered == Some(1) && html.contains(">The oldest shelf</option>"), "{html}");
+    let (html, offered) = page(&format!("{path}?find-collection=nothing")).await;
+    assert!(offered.is_none() && html.contains("No collection that could be linked is called so."), "{html}");
+    let (html, _) = page("/agents/new").await;
+    assert!(html.contains("Only the newest 200 collections are offered."), "{html}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use lectern_db::{
     self as db, Db, Tx,
-    agents::{LinkedDocument, NamedLink},
+    agents::{LinkChoices, LinkedDocument, NamedLink},
     tools::LinkOutcome,
 };
 use lectern_derive::RequestBody;
@@ -125,6 +125,20 @@ impl AgentDocumentService {
         let owner = actor.may(Permission::BuildAgents)?;
         Ok(db::agents::linked_documents(&self.db, owner.workspace_id, agent, before.into(), limit).await?)
     }
+
+    /// Behind which link the page of so many begins that is before one; none where that is the first page.
+    pub(crate) async fn page_before(
+        &self,
+        actor: &Actor,
+        agent: AgentId,
+        before: Uuid,
+        size: u32,
+    ) -> Result<Option<Uuid>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        let (workspace, before) = (owner.workspace_id, before.into());
+        let found = db::agents::documents_page_before(&self.db, workspace, agent, before, size).await?;
+        Ok(found.map(|link| *link.as_uuid()))
+    }
 }
 
 /// Links between agents and collections. Cheap to clone.
@@ -169,15 +183,30 @@ impl AgentCollectionService {
         Ok(db::agents::linked_collections(&self.db, owner.workspace_id, agent, before.into(), limit).await?)
     }
 
-    /// The newest collections that an agent is not linked to.
+    /// Behind which link the page of so many begins that is before one; none where that is the first page.
+    pub(crate) async fn page_before(
+        &self,
+        actor: &Actor,
+        agent: AgentId,
+        before: Uuid,
+        size: u32,
+    ) -> Result<Option<Uuid>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        let (workspace, before) = (owner.workspace_id, before.into());
+        let found = db::agents::collections_page_before(&self.db, workspace, agent, before, size).await?;
+        Ok(found.map(|link| *link.as_uuid()))
+    }
+
+    /// The newest collections that an agent is not linked to, and whose names have something somewhere.
     pub(crate) async fn linkable(
         &self,
         actor: &Actor,
         agent: AgentId,
+        name: &str,
         limit: u32,
-    ) -> Result<Vec<(CollectionId, String)>, ApiError> {
+    ) -> Result<LinkChoices<CollectionId>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
-        Ok(db::agents::linkable_collections(&self.db, owner.workspace_id, agent, limit).await?)
+        Ok(db::agents::linkable_collections(&self.db, owner.workspace_id, agent, name, limit).await?)
     }
 }
 
@@ -226,15 +255,16 @@ impl AgentToolService {
         Ok(db::agents::linked_tools(&self.db, owner.workspace_id, agent).await?)
     }
 
-    /// The newest tools that an agent is not linked to.
+    /// The newest tools that an agent is not linked to, and whose names have something somewhere.
     pub(crate) async fn linkable(
         &self,
         actor: &Actor,
         agent: AgentId,
+        name: &str,
         limit: u32,
-    ) -> Result<Vec<(ToolId, String)>, ApiError> {
+    ) -> Result<LinkChoices<ToolId>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
-        Ok(db::agents::linkable_tools(&self.db, owner.workspace_id, agent, limit).await?)
+        Ok(db::agents::linkable_tools(&self.db, owner.workspace_id, agent, name, limit).await?)
     }
 }
 

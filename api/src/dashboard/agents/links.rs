@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// One thing: a document, a collection or a tool when it is linked, and its link when that is taken away.
+/// One thing that is linked.
 #[derive(RequestBody, ToSchema)]
 pub(super) struct LinkForm {
     #[schema(max_length = 100)]
@@ -28,6 +28,34 @@ pub(super) struct LinkForm {
     collection: Option<String>,
     #[schema(max_length = 100)]
     tool: Option<String>,
+}
+
+/// One link that is taken away, and the page of links that it was taken away on.
+#[derive(RequestBody, ToSchema)]
+pub(super) struct UnlinkForm {
+    #[schema(max_length = 100)]
+    document: Option<String>,
+    #[schema(max_length = 100)]
+    collection: Option<String>,
+    #[schema(max_length = 100)]
+    tool: Option<String>,
+    /// The link to a document behind which the page begins.
+    #[schema(max_length = 100)]
+    documents: Option<String>,
+    /// The link to a collection behind which it begins.
+    #[schema(max_length = 100)]
+    collections: Option<String>,
+}
+
+/// Where a page of links is, from the root.
+fn page_with(agent: AgentId, documents: Option<&str>, collections: Option<&str>) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    for (list, page) in [("documents", documents), ("collections", collections)] {
+        if let Some(page) = page {
+            query.append_pair(list, page);
+        }
+    }
+    format!("agents/{agent}?{}", query.append_pair("said", "removed").finish())
 }
 
 /// A link that is there already is given again: it needs no key.
@@ -76,19 +104,20 @@ pub(super) async fn unlink(
     State(collections): State<AgentCollectionService>,
     State(tools): State<AgentToolService>,
     PathId(agent): PathId<AgentId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<LinkForm>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<UnlinkForm>,
 ) -> ApiResult {
     let actor = visitor.actor();
     let unknown = || ApiError::not_found("link");
+    let page = page_with(agent, body.documents.as_deref(), body.collections.as_deref());
     match body {
-        LinkForm { document: Some(id), .. } => {
+        UnlinkForm { document: Some(id), .. } => {
             documents.delete(&actor, id.parse().map_err(|_| unknown())?).await?;
         }
-        LinkForm { collection: Some(id), .. } => {
+        UnlinkForm { collection: Some(id), .. } => {
             collections.delete(&actor, id.parse().map_err(|_| unknown())?).await?;
         }
-        LinkForm { tool: Some(id), .. } => tools.delete(&actor, id.parse().map_err(|_| unknown())?).await?,
-        LinkForm { document: None, collection: None, tool: None } => return Err(nothing_named()),
+        UnlinkForm { tool: Some(id), .. } => tools.delete(&actor, id.parse().map_err(|_| unknown())?).await?,
+        UnlinkForm { document: None, collection: None, tool: None, .. } => return Err(nothing_named()),
     }
-    Ok(visitor.go(&format!("agents/{agent}?said=removed")))
+    Ok(visitor.go(&page))
 }

@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// Collections that can be chosen.
+/// Collections that can be chosen, the newest ones; others are linked on the agent's page.
 const COLLECTIONS: u32 = 200;
 /// Documents that are linked at once: more of them are better kept in a collection.
 const DOCUMENTS: u32 = 100;
@@ -41,6 +41,8 @@ struct NewAgentPage {
     has_documents: bool,
     most: u32,
     collections: Vec<(CollectionId, String)>,
+    /// There are other collections.
+    more_collections: bool,
 }
 
 /// Shows the form.
@@ -53,12 +55,15 @@ pub(super) async fn show(
 ) -> ApiResult {
     let actor = visitor.actor();
     actor.may(Permission::BuildAgents)?;
-    let collections = collections.list(&actor, Uuid::max(), COLLECTIONS).await?;
+    let mut collections = collections.list(&actor, Uuid::max(), COLLECTIONS + 1).await?;
+    let more_collections = collections.len() > COLLECTIONS as usize;
+    collections.truncate(COLLECTIONS as usize);
     let page = NewAgentPage {
         fields: AgentFields::of(None, &prompts, &visitor).await?,
         has_documents: !documents.list(&actor, Uuid::max(), 1).await?.is_empty(),
         most: DOCUMENTS,
         collections: collections.into_iter().map(|collection| (collection.id, collection.name)).collect(),
+        more_collections,
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

@@ -6,7 +6,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use lectern_db::{
-    agents::{LinkedDocument, NamedLink},
+    agents::{LinkChoices, LinkedDocument, NamedLink},
     documents::browse::{DocumentFilter, DocumentOrder},
 };
 use lectern_derive::handler;
@@ -39,7 +39,7 @@ use crate::{
 
 /// Documents that can be chosen; others are looked for by name.
 const CHOICES: u32 = 100;
-/// Collections and tools that can be chosen, the newest ones.
+/// Collections and tools that can be chosen, the newest ones; others are looked for by name.
 const OTHERS: u32 = 200;
 /// Documents of a page: many of them are better kept in a collection.
 const DOCUMENTS: u32 = 20;
@@ -59,7 +59,7 @@ struct AgentPage {
     /// Whether the list begins with what was linked last.
     is_first: bool,
     tools: Vec<LinkRow>,
-    linkable_tools: Vec<(String, String)>,
+    tool_choice: LinkChoice,
     /// The last part of its page's address.
     published: Option<String>,
     /// That page does not answer any more.
@@ -117,9 +117,79 @@ impl LinkState {
     }
 }
 
+/// What is chosen among all of its kind, which are only many at times.
+#[derive(Clone, Copy)]
+enum ChoiceKind {
+    Collection,
+    Tool,
+}
+
+impl ChoiceKind {
+    /// The input's name.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Collection => "collection",
+            Self::Tool => "tool",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Collection => "Collection",
+            Self::Tool => "Tool",
+        }
+    }
+
+    /// Several of them.
+    fn many(self) -> &'static str {
+        match self {
+            Self::Collection => "Collections",
+            Self::Tool => "Tools",
+        }
+    }
+
+    /// The part of the page that they are in.
+    fn part(self) -> &'static str {
+        match self {
+            Self::Collection => "documents",
+            Self::Tool => "tools",
+        }
+    }
+}
+
+/// Things of one kind that can be linked.
+struct LinkChoice {
+    kind: ChoiceKind,
+    /// By id and name, the newest ones.
+    offered: Vec<(String, String)>,
+    /// How many there are.
+    count: u64,
+    /// What their names have somewhere.
+    find: String,
+}
+
+impl LinkChoice {
+    fn of<I: ToString>(kind: ChoiceKind, find: String, choices: LinkChoices<I>) -> Self {
+        let offered = choices.newest.into_iter().map(|(id, name)| (id.to_string(), name)).collect();
+        Self { kind, offered, count: choices.count, find }
+    }
+
+    /// Whether there are others than those that are offered.
+    fn has_more(&self) -> bool {
+        self.count > self.offered.len() as u64
+    }
+
+    /// None where there is nothing to choose from, and nothing was looked for.
+    fn shown(&self) -> Option<&Self> {
+        (!self.offered.is_empty() || !self.find.is_empty()).then_some(self)
+    }
+}
+
 /// The documents of a page that are linked, and those that can be.
 struct LinkedDocuments {
     rows: Vec<LinkRow>,
+    /// The link behind which the page begins; none for the first one.
+    page: Option<Uuid>,
     /// The last of them, when there are further ones.
     next: Option<String>,
     /// How one of them is changes soon.
@@ -139,11 +209,18 @@ impl LinkedDocuments {
         agent: AgentId,
         uri: &Uri,
     ) -> ApiResult<Self> {
-        let before = place(uri, "documents").unwrap_or_else(Uuid::max);
-        let linked = links.of_agent(actor, agent, before, DOCUMENTS + 1).await?;
-        let (rows, next) = page_of(linked, DOCUMENTS);
-        let find = parameter(uri, "find").unwrap_or_default().replace('\0', "");
-        let find: String = find.trim().chars().take(LONGEST).collect();
+        let mut page = place(uri, "documents");
+        let size = DOCUMENTS + 1;
+        let mut found = links.of_agent(actor, agent, page.unwrap_or_else(Uuid::max), size).await?;
+        // What stood there was taken away.
+        if found.is_empty()
+            && let Some(before) = page
+        {
+            page = links.page_before(actor, agent, before, DOCUMENTS).await?;
+            found = links.of_agent(actor, agent, page.unwrap_or_else(Uuid::max), size).await?;
+        }
+        let (rows, next) = page_of(found, DOCUMENTS);
+        let find = looked_for(uri, "find");
         let filter =
             DocumentFilter { name: find.clone(), unlinked: Some(agent), ..DocumentFilter::default() };
         let mut linkable = documents.browse(actor, &filter, DocumentOrder::Newest, None, CHOICES + 1).await?;
@@ -152,16 +229,18 @@ impl LinkedDocuments {
         let is_busy = rows.iter().any(|row| row.state.as_ref().is_some_and(|state| state.is_busy));
         let linkable = linkable.into_iter().map(|details| details.document);
         let linkable = linkable.map(|document| (document.id.to_string(), document.name)).collect();
-        Ok(Self { rows, next, is_busy, linkable, has_more, find })
+        Ok(Self { rows, page, next, is_busy, linkable, has_more, find })
     }
 }
 
 /// The collections of a page that are linked, and those that can be.
 struct LinkedCollections {
     rows: Vec<LinkRow>,
+    /// The link behind which the page begins; none for the first one.
+    page: Option<Uuid>,
     /// The last of them, when there are further ones.
     next: Option<String>,
-    linkable: Vec<(String, String)>,
+    choice: LinkChoice,
 }
 
 impl LinkedCollections {
@@ -171,11 +250,38 @@ impl LinkedCollections {
         agent: AgentId,
         uri: &Uri,
     ) -> ApiResult<Self> {
-        let before = place(uri, "collections").unwrap_or_else(Uuid::max);
-        let linked = links.of_agent(actor, agent, before, COLLECTIONS + 1).await?;
-        let (rows, next) = page_of(linked, COLLECTIONS);
-        Ok(Self { rows, next, linkable: choices(links.linkable(actor, agent, OTHERS).await?) })
+        let mut page = place(uri, "collections");
+        let size = COLLECTIONS + 1;
+        let mut found = links.of_agent(actor, agent, page.unwrap_or_else(Uuid::max), size).await?;
+        if found.is_empty()
+            && let Some(before) = page
+        {
+            page = links.page_before(actor, agent, before, COLLECTIONS).await?;
+            found = links.of_agent(actor, agent, page.unwrap_or_else(Uuid::max), size).await?;
+        }
+        let (rows, next) = page_of(found, COLLECTIONS);
+        let find = looked_for(uri, "find-collection");
+        let choices = links.linkable(actor, agent, &find, OTHERS).await?;
+        Ok(Self { rows, page, next, choice: LinkChoice::of(ChoiceKind::Collection, find, choices) })
     }
+}
+
+/// The tools that can be linked.
+async fn tool_choice(
+    links: &AgentToolService,
+    actor: &Actor,
+    agent: AgentId,
+    uri: &Uri,
+) -> ApiResult<LinkChoice> {
+    let find = looked_for(uri, "find-tool");
+    let choices = links.linkable(actor, agent, &find, OTHERS).await?;
+    Ok(LinkChoice::of(ChoiceKind::Tool, find, choices))
+}
+
+/// A part of a name that is looked for, as the address has it.
+fn looked_for(uri: &Uri, parameter_name: &str) -> String {
+    let find = parameter(uri, parameter_name).unwrap_or_default().replace('\0', "");
+    find.trim().chars().take(LONGEST).collect()
 }
 
 /// Where a list goes on, as the address has it.
@@ -189,11 +295,6 @@ fn page_of<T: Into<LinkRow>>(links: Vec<T>, most: u32) -> (Vec<LinkRow>, Option<
     let rows: Vec<LinkRow> = links.into_iter().take(most as usize).map(Into::into).collect();
     let next = rows.last().map(|last| last.id.clone()).filter(|_| has_more);
     (rows, next)
-}
-
-/// Things with their names, to be chosen from.
-fn choices<I: ToString>(named: Vec<(I, String)>) -> Vec<(String, String)> {
-    named.into_iter().map(|(id, name)| (id.to_string(), name)).collect()
 }
 
 /// Shows it to those who build agents; others are sent to ask it.
@@ -221,14 +322,16 @@ pub(super) async fn show(
         Some(page) => !publications.is_answering(page).await?,
         None => false,
     };
+    let documents = LinkedDocuments::read(&documents, &document_links, &actor, id, &uri).await?;
+    let collections = LinkedCollections::read(&collection_links, &actor, id, &uri).await?;
     let page = AgentPage {
         id,
         fields: AgentFields::of(Some(&agent), &prompts, &visitor).await?,
-        documents: LinkedDocuments::read(&documents, &document_links, &actor, id, &uri).await?,
-        collections: LinkedCollections::read(&collection_links, &actor, id, &uri).await?,
-        is_first: place(&uri, "documents").or(place(&uri, "collections")).is_none(),
+        is_first: documents.page.or(collections.page).is_none(),
+        documents,
+        collections,
         tools: tools.into_iter().map(LinkRow::from).collect(),
-        linkable_tools: choices(tool_links.linkable(&actor, id, OTHERS).await?),
+        tool_choice: tool_choice(&tool_links, &actor, id, &uri).await?,
         published: published.map(|publication| publication.slug),
         is_closed,
         frame: visitor.frame,

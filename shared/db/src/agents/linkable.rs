@@ -4,9 +4,14 @@ use lectern_shared::{
     ids::{AgentCollectionId, AgentDocumentId, AgentId, CollectionId, ToolId, WorkspaceId},
     model::document::Document,
 };
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use crate::{Db, Result, documents::select_document, on};
+use crate::{
+    Db, Result,
+    documents::{browse::and_has, select_document},
+    on,
+};
 
 /// A link, and the document that it leads to.
 #[derive(Debug, sqlx::FromRow)]
@@ -27,6 +32,23 @@ pub struct NamedLink {
     pub target: Uuid,
     /// Its name.
     pub name: String,
+}
+
+/// What could be linked to an agent.
+#[derive(Debug)]
+pub struct LinkChoices<I> {
+    /// By id and name, the newest first: as many as were asked for.
+    pub newest: Vec<(I, String)>,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl<I> LinkChoices<I> {
+    /// From rows that each tell how many there are.
+    fn of(rows: Vec<(I, String, i64)>) -> Self {
+        let count = rows.first().map_or(0, |(_, _, count)| count.unsigned_abs());
+        Self { newest: rows.into_iter().map(|(id, name, _)| (id, name)).collect(), count }
+    }
 }
 
 /// At most `limit` of the documents that one of a workspace's agents is linked to itself, by links older than `before`, the last
@@ -71,24 +93,67 @@ pub async fn linked_collections(
     .fetch_all(c))?)
 }
 
-/// At most `limit` of a workspace's collections that one of its agents is not linked to, the newest first.
+/// Where the page of `size` links to documents begins that ends with the newest link which is not older than `before`: behind
+/// which link. None where that is the first page.
+pub async fn documents_page_before(
+    db: &Db,
+    workspace: WorkspaceId,
+    agent: AgentId,
+    before: AgentDocumentId,
+    size: u32,
+) -> Result<Option<AgentDocumentId>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT id FROM agent_documents WHERE workspace_id = $1 AND agent_id = $2 AND id >= $3
+         ORDER BY id LIMIT 1 OFFSET $4"
+    )
+    .bind(workspace)
+    .bind(agent)
+    .bind(before)
+    .bind(i64::from(size))
+    .fetch_optional(c))?)
+}
+
+/// The same of links to collections.
+pub async fn collections_page_before(
+    db: &Db,
+    workspace: WorkspaceId,
+    agent: AgentId,
+    before: AgentCollectionId,
+    size: u32,
+) -> Result<Option<AgentCollectionId>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT id FROM agent_collections WHERE workspace_id = $1 AND agent_id = $2 AND id >= $3
+         ORDER BY id LIMIT 1 OFFSET $4"
+    )
+    .bind(workspace)
+    .bind(agent)
+    .bind(before)
+    .bind(i64::from(size))
+    .fetch_optional(c))?)
+}
+
+/// At most `limit` of a workspace's collections that one of its agents is not linked to, the newest first, and how many these are.
+/// Their names have `name` somewhere, in whichever case.
 pub async fn linkable_collections(
     db: &Db,
     workspace: WorkspaceId,
     agent: AgentId,
+    name: &str,
     limit: u32,
-) -> Result<Vec<(CollectionId, String)>> {
-    Ok(on!(db, |c| {
-        sqlx::query_as(
-        "SELECT id, name FROM collections WHERE workspace_id = $1
-           AND id NOT IN (SELECT collection_id FROM agent_collections WHERE agent_id = $2 AND workspace_id = $1)
-         ORDER BY id DESC LIMIT $3"
-    )
-    .bind(workspace)
-    .bind(agent)
-    .bind(i64::from(limit))
-    .fetch_all(c)
-    })?)
+) -> Result<LinkChoices<CollectionId>> {
+    let rows: Vec<(CollectionId, String, i64)> = on!(db, |c| async {
+        let mut query =
+            QueryBuilder::new("SELECT id, name, COUNT(*) OVER () FROM collections WHERE workspace_id = ");
+        query.push_bind(workspace);
+        query
+            .push(" AND id NOT IN (SELECT collection_id FROM agent_collections WHERE agent_id = ")
+            .push_bind(agent);
+        query.push(" AND workspace_id = ").push_bind(workspace).push(")");
+        and_has(&mut query, "name", name);
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
+        query.build_query_as().fetch_all(c).await
+    })?;
+    Ok(LinkChoices::of(rows))
 }
 
 /// The tools that one of a workspace's agents is linked to, the last linked first.
@@ -102,20 +167,24 @@ pub async fn linked_tools(db: &Db, workspace: WorkspaceId, agent: AgentId) -> Re
     .fetch_all(c))?)
 }
 
-/// At most `limit` of a workspace's tools that one of its agents is not linked to, the newest first.
+/// At most `limit` of a workspace's tools that one of its agents is not linked to, the newest first, and how many these are. Their
+/// names have `name` somewhere, in whichever case.
 pub async fn linkable_tools(
     db: &Db,
     workspace: WorkspaceId,
     agent: AgentId,
+    name: &str,
     limit: u32,
-) -> Result<Vec<(ToolId, String)>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, name FROM tools WHERE workspace_id = $1
-           AND id NOT IN (SELECT tool_id FROM agent_tools WHERE agent_id = $2 AND workspace_id = $1)
-         ORDER BY id DESC LIMIT $3"
-    )
-    .bind(workspace)
-    .bind(agent)
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
+) -> Result<LinkChoices<ToolId>> {
+    let rows: Vec<(ToolId, String, i64)> = on!(db, |c| async {
+        let mut query =
+            QueryBuilder::new("SELECT id, name, COUNT(*) OVER () FROM tools WHERE workspace_id = ");
+        query.push_bind(workspace);
+        query.push(" AND id NOT IN (SELECT tool_id FROM agent_tools WHERE agent_id = ").push_bind(agent);
+        query.push(" AND workspace_id = ").push_bind(workspace).push(")");
+        and_has(&mut query, "name", name);
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
+        query.build_query_as().fetch_all(c).await
+    })?;
+    Ok(LinkChoices::of(rows))
 }

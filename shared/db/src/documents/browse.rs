@@ -12,7 +12,7 @@ use lectern_shared::{
     },
 };
 use serde_json::{Number, Value};
-use sqlx::QueryBuilder;
+use sqlx::{Database, Encode, QueryBuilder, Type};
 use uuid::Uuid;
 
 use super::select_document;
@@ -166,17 +166,7 @@ async fn candidates(
         if let Some((behind, id)) = first {
             query.push(behind).push_bind(workspace).push(", ").push_bind(id).push(")");
         }
-        if !filter.name.is_empty() {
-            // SQLite makes ASCII small, as PostgreSQL does in some locales; the rest of the letters that are looked for is done here.
-            let letters = large_letters(&filter.name);
-            query.push(" AND ").push("REPLACE(".repeat(letters.len())).push("LOWER(d.name)");
-            for (large, small) in letters {
-                query.push(", ").push_bind(large.to_string());
-                query.push(", ").push_bind(small.to_string()).push(")");
-            }
-            let name: String = filter.name.chars().flat_map(char::to_lowercase).collect();
-            query.push(" LIKE ").push_bind(contains(&name)).push(" ESCAPE '\\'");
-        }
+        and_has(&mut query, "d.name", &filter.name);
         if let Some(state) = filter.state {
             // As a word, which the databases know before they plan: their indexes are of single states.
             query.push(" AND j.state = '").push(state.as_str()).push("'");
@@ -229,6 +219,26 @@ async fn candidates(
         query.push_bind(i64::from(limit));
         query.build_query_as().fetch_all(c).await
     })?)
+}
+
+/// Adds to a statement that a column has a text somewhere, in whichever case. An empty text is in all of them.
+pub(crate) fn and_has<D: Database>(query: &mut QueryBuilder<D>, column: &str, text: &str)
+where
+    String: for<'q> Encode<'q, D> + Type<D>,
+{
+    if text.is_empty() {
+        return;
+    }
+    // SQLite makes ASCII small, as PostgreSQL does in some locales; the rest of the letters that are looked for is done here.
+    let letters = large_letters(text);
+    query.push(" AND ").push("REPLACE(".repeat(letters.len()));
+    query.push("LOWER(").push(column).push(")");
+    for (large, small) in letters {
+        query.push(", ").push_bind(large.to_string());
+        query.push(", ").push_bind(small.to_string()).push(")");
+    }
+    let text: String = text.chars().flat_map(char::to_lowercase).collect();
+    query.push(" LIKE ").push_bind(contains(&text)).push(" ESCAPE '\\'");
 }
 
 /// How many jobs are before that of one of a workspace's documents, up to `most`; none when it does not wait for its turn.

@@ -35,6 +35,21 @@ async fn documents_that_are_linked_are_read_page_by_page_and_are_not_among_those
         let (first, last) = page(end()).await;
         assert_eq!(first, ["three", "two"], "{}", t.name);
         assert_eq!(page(last.unwrap()).await.0, ["one"], "{}", t.name);
+        // Behind the last page there is nothing, and the way back is to where that page begins.
+        let mut ends = agents::linked_documents(db, ours, asked, end(), 10).await.unwrap();
+        let oldest = ends.pop().map(|linked| linked.link_id).unwrap();
+        assert!(page(oldest).await.0.is_empty(), "{}", t.name);
+        let back = async |workspace, size| {
+            let found = agents::documents_page_before(db, workspace, asked, oldest, size).await.unwrap();
+            match found {
+                Some(before) => page(before).await.0,
+                None => Vec::new(),
+            }
+        };
+        assert_eq!(back(ours, 1).await, ["one"], "{}", t.name);
+        assert_eq!(back(ours, 2).await, ["two", "one"], "{}", t.name);
+        assert!(back(ours, 3).await.is_empty(), "it is the first page: {}", t.name);
+        assert!(back(theirs, 1).await.is_empty(), "{}", t.name);
         let foreign = agents::linked_documents(db, theirs, asked, end(), 2).await.unwrap();
         assert!(foreign.is_empty(), "{}", t.name);
 
@@ -52,13 +67,26 @@ async fn collections_and_tools_are_linked_or_can_be() {
         let workspace = workspace(db, at(0)).await;
         let (owner, agent) = (made_in(workspace), agent(db, workspace, at(0)).await);
         let shelf = collection(db, owner, "linked").await;
-        let other = collection(db, owner, "free").await;
+        let other = collection(db, owner, "Fräe").await;
+        let newer = collection(db, owner, "free").await;
         commit!(db, |tx| collections::link(tx, owner, agent, shelf, at(1))).unwrap();
         let linked = agents::linked_collections(db, workspace, agent, end(), 10).await.unwrap();
         let linked: Vec<_> = linked.iter().map(|link| (link.target, link.name.as_str())).collect();
         assert_eq!(linked, [(*shelf.as_uuid(), "linked")], "{}", t.name);
-        let free = agents::linkable_collections(db, workspace, agent, 10).await.unwrap();
-        assert_eq!(free, [(other, "free".to_owned())], "{}", t.name);
+        let link = agents::linked_collections(db, workspace, agent, end(), 1).await.unwrap().remove(0).id;
+        for (size, there) in [(0, Some(link)), (1, None)] {
+            let back =
+                agents::collections_page_before(db, workspace, agent, link.into(), size).await.unwrap();
+            assert_eq!(back.map(|id| *id.as_uuid()), there, "{}", t.name);
+        }
+        let free = async |name: &str, limit| {
+            let free = agents::linkable_collections(db, workspace, agent, name, limit).await.unwrap();
+            (free.newest.into_iter().map(|(id, _)| id).collect::<Vec<_>>(), free.count)
+        };
+        assert_eq!(free("", 10).await, (vec![newer, other], 2), "{}", t.name);
+        assert_eq!(free("", 1).await, (vec![newer], 2), "those that are left out count, too: {}", t.name);
+        assert_eq!(free("RÄ", 10).await, (vec![other], 1), "{}", t.name);
+        assert_eq!(free("%", 10).await, (Vec::new(), 0), "{}", t.name);
 
         let [tool, spare] = [(); 2].map(|()| tool_tests::new(workspace, at(0)));
         for tool in [&tool, &spare] {
@@ -69,7 +97,9 @@ async fn collections_and_tools_are_linked_or_can_be() {
         let linked = agents::linked_tools(db, workspace, agent).await.unwrap();
         let linked: Vec<_> = linked.iter().map(|link| (link.target, link.name.as_str())).collect();
         assert_eq!(linked, [(*tool.id.as_uuid(), tool.name.as_str())], "{}", t.name);
-        let free = agents::linkable_tools(db, workspace, agent, 10).await.unwrap();
-        assert_eq!(free, [(spare.id, spare.name)], "{}", t.name);
+        let free = agents::linkable_tools(db, workspace, agent, &spare.name, 10).await.unwrap();
+        assert_eq!((free.newest, free.count), (vec![(spare.id, spare.name)], 1), "{}", t.name);
+        let none = agents::linkable_tools(db, workspace, agent, "called otherwise", 10).await.unwrap();
+        assert_eq!((none.newest.len(), none.count), (0, 0), "{}", t.name);
     }
 }
