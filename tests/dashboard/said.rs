@@ -72,6 +72,37 @@ async fn a_failure_leaves_the_menu_to_whoever_is_signed_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn why_a_provider_signed_nobody_in_is_said_in_words_to_whoever_is_signed_in_already_too() {
+    const BOX: &str = "[data-sign-in-problem]:not([hidden])";
+    let Some(browser) = Browser::start().await else { return };
+    let service = service().await;
+    let base = service.base_url();
+    service.signed_up("ada@example.com").await;
+    browser.goto(&format!("{base}/#/sign-in?error=oidc_token")).await;
+    browser.wait_for(BOX).await;
+    let said = browser.text(BOX).await;
+    assert_eq!(
+        said,
+        "What the provider answered cannot be believed. Try again, and tell the operator if it goes on."
+    );
+    sign_in(&browser, &service, "ada@example.com").await;
+    for (error, words) in [
+        ("oidc_token", "What the provider answered cannot be believed."),
+        ("unavailable", "something that it needs is away"),
+        // What an address says is never shown.
+        ("constructor", "Signing in did not work."),
+    ] {
+        browser.goto(&format!("{base}/account")).await;
+        browser.goto(&format!("{base}/#/sign-in?error={error}")).await;
+        browser.wait_for(BOX).await;
+        let said = browser.text(BOX).await;
+        assert!(said.contains(words) && said.ends_with("You are signed in as before."), "{error}: {said}");
+        assert!(browser.exists("nav[aria-label=Pages]").await, "{error}: the menu stays");
+    }
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_with_cases_that_is_refused_is_said_to_be_on_its_page() {
     let service = service().await;
     let owner = service.signed_up("ada@example.com").await;

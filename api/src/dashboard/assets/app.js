@@ -229,6 +229,41 @@ document.addEventListener("click", (event) => {
   if (isInvited && event.target.closest?.("[data-provider]")) sessionStorage.setItem(INVITATION, location.hash);
 });
 
+/** Why the provider of OpenID Connect signed nobody in, by the words in the address: the text is never the address's own. */
+const SIGN_IN_PROBLEMS = {
+  oidc_refused: "The provider did not let you in.",
+  oidc_state: "That took too long, or began in another browser. Try again.",
+  oidc_token: "What the provider answered cannot be believed. Try again, and tell the operator if it goes on.",
+  oidc_unverified_email: "The provider has not verified your e-mail address.",
+  oidc_email_taken: "The account with your e-mail address belongs to somebody else at the provider. Ask the operator.",
+  oidc_away: "The provider cannot be reached now. Try again later.",
+  sign_up_closed: "There is no account here for you. Ask the operator to make one.",
+  unavailable: "The service is busy, or something that it needs is away. Try again later.",
+  storage_full: "The service has no room left. Ask the operator.",
+  outcome_unknown: "It is not known whether that worked. Try again.",
+  conflict: "The same was done elsewhere at this moment. Try again.",
+  internal: "Something broke in the service. Try again, and tell the operator if it goes on.",
+};
+const STILL_SIGNED_IN = "You are signed in as before.";
+
+/** Says in a box why a sign-in did not work. */
+function tellSignInProblem(box, code, more = "") {
+  const words = Object.hasOwn(SIGN_IN_PROBLEMS, code) ? SIGN_IN_PROBLEMS[code] : "Signing in did not work. Try again.";
+  box.firstElementChild.textContent = `${words} ${more}`.trim();
+  box.hidden = false;
+}
+
+/** The box on a page of somebody who is signed in, which has none by itself. */
+function signedInBox(main) {
+  const box = document.createElement("div");
+  box.className = "problem";
+  box.setAttribute("role", "alert");
+  box.dataset.signInProblem = "";
+  box.append(document.createElement("p"));
+  main.prepend(box);
+  return box;
+}
+
 /** Links that other services give out name what they lead to behind `#/`, which no server and no log sees. */
 function openHash() {
   const [path, query] = location.hash.slice(1).split("?");
@@ -259,17 +294,11 @@ function openHash() {
     form.submit();
   } else if (kind === "sign-in" && named.has("error")) {
     const box = document.querySelector("[data-sign-in-problem]");
+    // Of those who are signed in, who stay where they are.
+    const main = document.getElementById("main");
+    if (main) return tellSignInProblem(box ?? signedInBox(main), named.get("error"), STILL_SIGNED_IN);
     if (!box) return location.replace(new URL(`sign-in${location.hash}`, root));
-    const words = {
-      oidc_refused: "The provider did not let you in.",
-      oidc_state: "That took too long, or began in another browser. Try again.",
-      oidc_unverified_email: "The provider has not verified your e-mail address.",
-      oidc_email_taken: "The account with your e-mail address belongs to somebody else at the provider. Ask the operator.",
-      oidc_away: "The provider cannot be reached now. Try again later.",
-      sign_up_closed: "There is no account here for you. Ask the operator to make one.",
-    };
-    box.firstElementChild.textContent = words[named.get("error")] ?? "Signing in did not work. Try again.";
-    box.hidden = false;
+    tellSignInProblem(box, named.get("error"));
     // Whoever was invited is so still, and may try again or sign in otherwise.
     const invitation = sessionStorage.getItem(INVITATION);
     if (!invitation) return;

@@ -59,3 +59,35 @@ impl From<SecretError> for OidcFailure {
         ApiError::from(error).into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::failure::ServiceFailure;
+
+    use super::*;
+
+    #[test]
+    fn the_pages_have_words_for_every_reason() {
+        let script = include_str!("../../../dashboard/assets/app.js");
+        let own = [
+            OidcFailure::Refused,
+            OidcFailure::State,
+            OidcFailure::Token,
+            OidcFailure::UnverifiedEmail,
+            OidcFailure::EmailTaken,
+            OidcFailure::Away,
+            OidcFailure::SignUpClosed,
+        ];
+        let services = [
+            ServiceFailure::Duplicate,
+            ServiceFailure::StorageFull,
+            ServiceFailure::Unavailable,
+            ServiceFailure::OutcomeUnknown,
+            ServiceFailure::Internal,
+        ];
+        let services = services.map(|failure| ApiError::from(failure).into());
+        for failure in own.into_iter().chain(services) {
+            assert!(script.contains(&format!("\n  {}: \"", failure.code())), "{failure:?}");
+        }
+    }
+}
