@@ -24,9 +24,19 @@ pub(super) fn words(text: &str) -> ParseResult<Vec<String>> {
         return Err(format!("has a quote that is not closed, or a backslash at its end{place}"));
     };
     match words.first() {
-        Some(program) if !program.is_empty() => Ok(words),
+        Some(program) if is_variable(program) => {
+            let problem = "must begin with the name of a program, and not with a variable: no shell sets it, \
+                           `env NAME=value program` does";
+            Err(problem.to_owned())
+        }
+        Some(program) if !program.is_empty() && !program.starts_with('-') => Ok(words),
         Some(_) | None => Err("must begin with the name of a program".to_owned()),
     }
+}
+
+/// Whether the word before a program is what a shell sets for it, which may be a secret: `NAME=value`. Folders may have such names.
+fn is_variable(word: &str) -> bool {
+    word.split('/').next().is_some_and(|first| first.contains('='))
 }
 
 /// The quote that is not closed, or the backslash that nothing stands behind: which character of a command it is, from 1.
@@ -71,9 +81,20 @@ mod tests {
     #[test]
     fn a_command_is_words_of_which_the_first_names_a_program() {
         assert_eq!(words(r#" read "a b" c\ d 'it"s' "#).unwrap(), ["read", "a b", "c d", "it\"s"]);
-        for nothing in ["", " ", "''", "'' --key hunter2"] {
+        assert_eq!(words("/opt/a=b/read --key=c").unwrap(), ["/opt/a=b/read", "--key=c"]);
+        for nothing in ["", " ", "''", "'' --key hunter2", "--key=hunter2 read"] {
             assert_eq!(words(nothing).unwrap_err(), "must begin with the name of a program");
         }
+    }
+
+    #[test]
+    fn a_variable_before_a_program_is_refused_and_not_shown() {
+        for command in ["KEY=hunter2 read", "KEY='hunter2 /x' read", "KEY=/srv/hunter2 read", "KEY= read"] {
+            let problem = words(command).unwrap_err();
+            assert!(problem.contains("not with a variable"), "{command}: {problem}");
+            assert!(!problem.contains("hunter2") && !problem.contains("KEY"), "{problem}");
+        }
+        assert_eq!(words("env KEY=hunter2 read").unwrap(), ["env", "KEY=hunter2", "read"]);
     }
 
     #[test]

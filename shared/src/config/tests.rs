@@ -166,9 +166,11 @@ fn a_wrong_command_is_refused_without_its_arguments() {
     for (name, command, hint) in [
         ("LECTERN_OCR_COMMAND", "/opt/read --key hunter2 'page", "character 25"),
         ("LECTERN_OCR_COMMAND", "'' --key hunter2", "name of a program"),
+        ("LECTERN_OCR_COMMAND", "KEY=hunter2 /opt/read {input}", "not with a variable"),
         ("LECTERN_MCP_SERVERS", "clock=mcp-clock; files=mcp-files --key 'hunter2", "files"),
         ("LECTERN_MCP_SERVERS", "files=mcp-files --key hunter2; mcp-clock --key=hunter2", "number 2"),
         ("LECTERN_MCP_SERVERS", "files=mcp-files --key hunter2; files=mcp-clock", "files twice"),
+        ("LECTERN_MCP_SERVERS", "files=KEY=hunter2 mcp-files", "not with a variable"),
     ] {
         let error = load(&[(name, command)]).unwrap_err();
         assert_eq!(error.setting, name);
