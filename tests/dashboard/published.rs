@@ -109,6 +109,28 @@ async fn a_page_is_open_to_whom_its_builder_says(mode: Mode) {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_is_too_long_to_be_sent_is_said_to_be_in_words() {
+    let service = Service::start().await;
+    let owner = service.signed_up("owner@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    data(publish(&owner, &agent, &json!({"slug": "guide", "access": "public"})).await);
+    let guest = service.client();
+    let mut visits = Visits::new(&service, &guest);
+    // Short enough for its field, and not as forms are sent.
+    let question = "Кто был капитаном? ".repeat(300);
+    let refused = visits.submit("/ask/guide", &[("question", &question)]).await;
+    assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    let told = refused.text().await.expect("a text");
+    assert!(told.contains("What you wrote is too long to be sent. Make it shorter"), "{told}");
+    assert!(told.contains("what you wrote is still there") && !told.contains("bytes"), "{told}");
+    // Too long for its field, it is that field which is named.
+    let refused = visits.submit("/ask/guide", &[("question", &"a".repeat(10_001))]).await;
+    assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let told = refused.text().await.expect("a text");
+    assert!(told.contains("10000") || told.contains("10,000"), "{told}");
+}
+
 async fn strangers_are_told_the_answer_and_its_sources_and_nothing_else(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let owner = service.signed_up("owner@example.com").await;

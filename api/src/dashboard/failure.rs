@@ -89,7 +89,9 @@ pub(crate) fn error_response(
         FailureWords::of(error)
     };
     let hint = match (failure.fields.is_empty(), error.code) {
-        (false, _) => "Go back in your browser to change it: what you wrote is still there.",
+        (false, _) | (true, "too_large") => {
+            "Go back in your browser to change it: what you wrote is still there."
+        }
         (true, "other_workspace") => {
             "Go back in your browser to send it again: what you wrote is still there."
         }

@@ -362,7 +362,8 @@ impl<T: FromFields + Send> FromRequest<AppState> for StrangersForm<T> {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let (wants_json, root) = (wants_json(request.headers()), root_of(request.uri().path()));
-        let mut sent = BodyReader::from_ref(state).read_form(request, T::SENDER).await?;
+        let sent = BodyReader::from_ref(state).read_form(request, T::SENDER).await;
+        let mut sent = sent.map_err(for_people)?;
         let next = sent.value.as_object_mut().and_then(|fields| fields.remove("next"));
         let next = own_path(next.as_ref().and_then(Value::as_str).map(str::to_owned));
         Ok(Self { body: validate(&sent.value)?, redirect: SignInRedirect { root, next, wants_json } })

@@ -11,7 +11,7 @@ use lectern_shared::{
     },
 };
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiErrorKind};
 
 /// What a page says of what happened just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +199,11 @@ pub(super) fn field_label(path: &str) -> &str {
     }
 }
 
-/// What is wrong with the fields of a form, without the names that only programs know them by.
+/// What is said of a form that is larger than what is taken, where programs are told so many bytes.
+const TOO_LONG: &str = "What you wrote is too long to be sent. Make it shorter: letters with accents count for several, and those of \
+                        other scripts too.";
+
+/// What is wrong with a form and its fields, without the names that only programs know them by.
 pub(super) fn for_people(mut error: ApiError) -> ApiError {
     const WORDS: [(&str, &str); 4] = [
         ("give them as authorization", "give them under Access"),
@@ -207,6 +211,9 @@ pub(super) fn for_people(mut error: ApiError) -> ApiError {
         ("host than that of the new url", "host than that of the new address"),
         ("send it again, or null to do without", "give it again, or take it away"),
     ];
+    if error.kind == ApiErrorKind::TooLarge {
+        TOO_LONG.clone_into(&mut error.message);
+    }
     for field in &mut error.fields {
         for (programs, people) in WORDS {
             field.message = field.message.replace(programs, people);
