@@ -19,6 +19,7 @@ in_both_modes!(
     a_long_turn_is_told_with_the_next_question,
     the_length_of_an_answer_can_be_bounded,
     two_megabytes_of_history_are_answered,
+    a_prompt_that_holds_the_history_is_told_as_much_of_it_as_it_has_room_for,
     an_answer_that_a_provider_withholds_is_told_as_one,
 );
 
@@ -191,6 +192,35 @@ async fn two_megabytes_of_history_are_answered(mode: Mode) {
     body["messages"][0]["content"] = json!("x".repeat(3 << 20));
     let (status, body) = post(&harbour.ada, "/chat/completions", &body).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{body:#}");
+}
+
+async fn a_prompt_that_holds_the_history_is_told_as_much_of_it_as_it_has_room_for(mode: Mode) {
+    let harbour = Harbour::start(mode).await;
+    let ada = &harbour.ada;
+    let prompt = json!({
+        "name": "Keeper",
+        "template": "Before: {chat_history}\nOnce more: {chat_history}\nNow: {input}",
+        "input_variables": ["chat_history", "input"],
+    });
+    let prompt = ada.create("/prompts", &prompt).await;
+    let mut llm = harbour.model.llm("m");
+    llm["context_window"] = json!(1_000_000);
+    let wide = agent(ada, "Wide", &llm).await;
+    data(ada.patch(&format!("/agents/{wide}"), &json!({ "promptId": prompt["id"] })).await);
+    // A model of such a size has room for all of it, and so has none that counts by words for blanks.
+    for filler in ["The sea was calm that day. ".repeat(3_000), " ".repeat(100_000)] {
+        let mut messages: Vec<Value> = (0..16)
+            .map(|turn| {
+                let role = if turn % 2 == 0 { "user" } else { "assistant" };
+                json!({ "role": role, "content": format!("Said as number {turn}.{filler}") })
+            })
+            .collect();
+        messages.push(json!({ "role": "user", "content": QUESTION }));
+        success(post(ada, "/chat/completions", &json!({ "model": wide, "messages": messages })).await);
+        let sent = harbour.model.bodies().pop().expect("a request to the model").to_string();
+        assert_eq!(sent.matches("Said as number 15.").count(), 2, "the newest turn is told");
+        assert!(!sent.contains("Said as number 0."), "the oldest one has no room");
+    }
 }
 
 async fn an_answer_that_a_provider_withholds_is_told_as_one(mode: Mode) {

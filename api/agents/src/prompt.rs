@@ -154,6 +154,12 @@ impl PromptTemplate {
             .collect()
     }
 
+    /// In how many places a variable's value is put.
+    pub(crate) fn places_of(&self, name: &str) -> usize {
+        let is_it = |piece: &&TemplateSegment| matches!(piece, TemplateSegment::Variable(own) if own == name);
+        self.pieces.iter().filter(is_it).count()
+    }
+
     /// In what this and the variables that were declared for it differ; nothing, when each that is used is declared and each
     /// that is declared is used. Names are the same when they are so character by character.
     pub fn disagreement<S: AsRef<str>>(&self, declared: &[S]) -> Option<VariableMismatch> {

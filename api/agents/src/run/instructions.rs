@@ -128,6 +128,9 @@ pub(super) fn names(functions: &[OfferedFunction]) -> String {
     functions.iter().map(|function| function.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
+/// Bytes that [`chat_history`] has of a turn besides its texts, at most.
+pub(super) const BESIDES_TURN: usize = "Human: \nAI: \n".len();
+
 /// The remembered turns, as prompts of agents name them with `{chat_history}`.
 pub(super) fn chat_history(turns: &[(String, String)]) -> String {
     turns

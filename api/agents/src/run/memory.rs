@@ -11,9 +11,10 @@ use uuid::Uuid;
 
 use super::{
     AgentParts, AgentQuestion,
+    instructions::BESIDES_TURN,
     setup::{OfferedFunction, RenderedPrompt},
 };
-use crate::{AgentError, answer::markers};
+use crate::{AgentError, answer::markers, prompt::PromptTemplate};
 
 /// Tokens of the turns of a session that a model is told, at most.
 const TOKENS: i64 = 4_000;
@@ -121,6 +122,51 @@ fn shortened(text: &str, room: usize) -> String {
     format!("{} … {}", part(0, head).trim_end(), part(tail, text.len()).trim_start())
 }
 
+/// What of the turns an agent's prompt of at most so many bytes has room for, if it holds them itself. `bare` is the prompt without any.
+pub(super) fn held(
+    longest: usize,
+    template: Option<&PromptTemplate>,
+    bare: Option<&RenderedPrompt>,
+    turns: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    let (Some(template), Some(bare)) = (template, bare) else { return turns };
+    match longest.saturating_sub(bare.text.len()).checked_div(template.places_of("chat_history")) {
+        Some(room) => within_bytes(room, turns),
+        None => turns,
+    }
+}
+
+/// The last of some turns, oldest first, of which a prompt has so many bytes at most: tokens say little of how large a text is. Of the
+/// newest, the middle is left out if it alone is larger.
+fn within_bytes(bytes: usize, mut turns: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut left = bytes;
+    let fits = |(question, answer): &&(String, String)| {
+        let rest = left.checked_sub(question.len() + answer.len() + BESIDES_TURN);
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    let kept = turns.iter().rev().take_while(fits).count();
+    if kept > 0 {
+        return turns.split_off(turns.len() - kept);
+    }
+    let Some((question, answer)) = turns.pop() else { return turns };
+    let room = bytes.saturating_sub(BESIDES_TURN);
+    let for_question = room.saturating_sub(answer.len()).max(room / 2).min(question.len());
+    vec![(cut(&question, for_question), cut(&answer, room - for_question))]
+}
+
+/// A text within so many bytes: its beginning and its end, if it has more.
+fn cut(text: &str, bytes: usize) -> String {
+    const MARK: &str = " … ";
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let half = bytes.saturating_sub(MARK.len()) / 2;
+    let (head, _) = text.split_at(text.floor_char_boundary(half));
+    let (_, tail) = text.split_at(text.ceil_char_boundary(text.len() - half));
+    format!("{}{MARK}{}", head.trim_end(), tail.trim_start())
+}
+
 /// The last time that somebody's session was erased. To be asked before its turns are [recalled](recall).
 pub(super) async fn last_erasure(
     parts: &AgentParts,
@@ -206,6 +252,29 @@ mod tests {
         assert!(question.contains(" … ") && answer.contains(" … "), "{question:?} {answer:?}");
         turn(&"東京都".repeat(1_000), &"é".repeat(10_000));
         assert_eq!(latest(0, &[(long, String::new())]), [(" … ".to_owned(), String::new())]);
+    }
+
+    #[test]
+    fn a_prompt_has_the_last_turns_within_so_many_bytes() {
+        let turn = |n: usize| (format!("question {n}"), format!("answer {n}"));
+        let turns: Vec<_> = (0..10).map(turn).collect();
+        let size = |turns: &[(String, String)]| {
+            turns.iter().map(|(question, answer)| question.len() + answer.len() + BESIDES_TURN).sum::<usize>()
+        };
+        assert_eq!(within_bytes(size(&turns), turns.clone()), turns);
+        assert_eq!(within_bytes(size(&turns) - 1, turns.clone()), turns[1..]);
+        assert_eq!(within_bytes(size(&turns[9..]), turns.clone()), turns[9..]);
+        assert!(within_bytes(100, Vec::new()).is_empty());
+        // Blanks are no tokens, and bytes nevertheless.
+        for (question, answer) in [
+            (" ".repeat(1_000), "Yes.".to_owned()),
+            ("Well?".to_owned(), "äöü ".repeat(1_000)),
+            ("東京都".repeat(1_000), "東京都".repeat(1_000)),
+        ] {
+            let told = within_bytes(200, vec![turn(1), (question, answer)]);
+            assert!(told.len() == 1 && (20..=200).contains(&size(&told)), "{told:?}");
+            assert!(told[0].0.contains(" … ") || told[0].1.contains(" … "), "{told:?}");
+        }
     }
 
     #[test]

@@ -140,6 +140,7 @@ pub(super) async fn prepare(
         let render = |template| render_prompt(template, question, is_nested, &functions, history);
         template.as_ref().map(render).transpose()
     };
+    let bare = render(&[])?;
     let last_erasure = match &question.session {
         Some(session) if agent.has_memory => {
             memory::last_erasure(parts, bounds.owner, &agent, session).await?
@@ -153,11 +154,12 @@ pub(super) async fn prepare(
         None if question.history.is_empty() => Vec::new(),
         None => {
             let searched = if documents.is_empty() { 0 } else { usize::try_from(passages).unwrap_or(0) };
-            let others = searched + memory::tokens_besides(question, render(&[])?.as_ref(), &functions);
+            let others = searched + memory::tokens_besides(question, bare.as_ref(), &functions);
             memory::latest(memory::told_room(&llm, max_tokens, others), &question.history)
         }
     };
-    let prompt = render(&history)?;
+    let history = memory::held(PROMPT, template.as_ref(), bare.as_ref(), history);
+    let prompt = if history.is_empty() { bare } else { render(&history)? };
     let setup = RunSetup {
         trace: TraceId::generate(),
         agent: agent.id,
