@@ -17,6 +17,9 @@ const MAX_TYPES: usize = 32;
 /// Bytes of all texts in one tool, references followed: a text that is referred to counts each time.
 const MAX_BYTES: usize = 256 * 1024;
 
+/// Values that one schema may list as such: models refuse the whole request for lists that are much longer.
+const MAX_VALUES: usize = 100;
+
 /// Keywords that stay as they are, if they are texts.
 const KEPT_TEXTS: [&str; 2] = ["title", "description"];
 
@@ -166,18 +169,23 @@ impl<'a> SchemaReducer<'a> {
         }
     }
 
-    /// The values that are allowed. Only texts may be listed as such; others are told in the description.
+    /// The values that are allowed. Only texts may be listed as such, and not many; others are told in the description.
     fn values(&mut self, name: &str, fields: &Map<String, Value>, out: &mut Map<String, Value>) {
-        let allowed: Vec<&Value> = match (fields.get("enum").and_then(Value::as_array), fields.get("const")) {
-            (Some(values), _) => values.iter().filter(|value| !value.is_null() && *value != "").collect(),
-            (None, Some(value)) => vec![value],
+        let given = match (fields.get("enum").and_then(Value::as_array), fields.get("const")) {
+            (Some(values), _) => values.as_slice(),
+            (None, Some(value)) => std::slice::from_ref(value),
             (None, None) => return,
         };
+        let mut seen = HashSet::new();
+        let allowed: Vec<&Value> = given
+            .iter()
+            .filter(|value| !value.is_null() && **value != "" && seen.insert(value.to_string()))
+            .collect();
         let list: Vec<String> = allowed.iter().map(ToString::to_string).collect();
         if list.is_empty() || !self.affords(list.iter().map(String::len).sum()) {
             return;
         }
-        if name == "string" && allowed.iter().all(|value| value.is_string()) {
+        if name == "string" && list.len() <= MAX_VALUES && allowed.iter().all(|value| value.is_string()) {
             out.insert("format".to_owned(), json!("enum"));
             out.insert("enum".to_owned(), json!(allowed));
             return;
@@ -255,7 +263,7 @@ fn plain(name: &str) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::{MAX_NODES, reduced};
+    use super::{MAX_NODES, MAX_VALUES, reduced};
 
     #[test]
     fn what_gemini_has_no_word_for_is_left_out() {
@@ -305,6 +313,36 @@ mod tests {
             },
         });
         assert_eq!(reduced(&schema), Some(expected));
+    }
+
+    #[test]
+    fn values_that_gemini_would_refuse_to_list_are_told() {
+        let names = |count: usize| (0..count).map(|n| format!("v{n}")).collect::<Vec<_>>();
+        let schema = json!({"type": "object", "properties": {
+            "few": {"type": "string", "enum": names(MAX_VALUES)},
+            "many": {"type": "string", "enum": names(MAX_VALUES + 1), "description": "Which."},
+            "twice": {"type": "string", "enum": ["a", "b", "a"]},
+            "mixed": {"type": "string", "enum": ["a", 1, true, null]},
+            "number": {"type": "number", "const": 1.5},
+            "one": {"const": "x"},
+            "empty": {"type": "string", "const": ""},
+            "null": {"type": "string", "enum": [null]},
+        }});
+        let properties = reduced(&schema).unwrap()["properties"].take();
+        assert_eq!(properties["few"]["enum"].as_array().map(Vec::len), Some(MAX_VALUES));
+        let told = properties["many"]["description"].as_str().unwrap_or_default();
+        assert!(told.starts_with("Which. One of: \"v0\", ") && told.ends_with(", \"v100\"."), "{told}");
+        assert_eq!(properties["many"].as_object().map(serde_json::Map::len), Some(2), "nothing is listed");
+        for (name, expected) in [
+            ("twice", json!({"type": "STRING", "format": "enum", "enum": ["a", "b"]})),
+            ("mixed", json!({"type": "STRING", "description": "One of: \"a\", 1, true."})),
+            ("number", json!({"type": "NUMBER", "description": "One of: 1.5."})),
+            ("one", json!({"type": "STRING", "format": "enum", "enum": ["x"]})),
+            ("empty", json!({"type": "STRING"})),
+            ("null", json!({"type": "STRING"})),
+        ] {
+            assert_eq!(properties[name], expected, "{name}");
+        }
     }
 
     #[test]
