@@ -140,10 +140,7 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
     browser.select("#workspace", id(&workspace)).await;
     browser.click_text("button", "Change").await;
     browser
-        .wait_until(
-            "the workspace",
-            "document.querySelector('#workspace').selectedOptions[0].text === 'Team'",
-        )
+        .wait_until("the workspace", "document.querySelector('#workspace option[selected]').text === 'Team'")
         .await;
     for path in [
         String::new(),

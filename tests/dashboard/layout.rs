@@ -163,7 +163,7 @@ async fn long_names_make_no_page_wider_than_the_screen() {
     sign_in(&browser, &service, &email).await;
     browser.select("#workspace", id(&workspace)).await;
     browser.click_text("button", "Change").await;
-    let is_chosen = "document.querySelector('#workspace').selectedOptions[0].text === 'Team'";
+    let is_chosen = "document.querySelector('#workspace option[selected]').text === 'Team'";
     browser.wait_until("the workspace", is_chosen).await;
 
     for page in ["members", "audit", "jobs"] {

@@ -450,13 +450,14 @@ fn capabilities(program: &str, profile: &Path) -> Capabilities {
             ],
         },
         "goog:loggingPrefs": { "browser": "ALL" },
-        "timeouts": { "script": PATIENCE_MS, "pageLoad": PATIENCE_MS, "implicit": 0 },
+        "timeouts": { "script": DRIVER_PATIENCE_MS, "pageLoad": DRIVER_PATIENCE_MS, "implicit": 0 },
     });
     serde_json::from_value(asked).expect("an object")
 }
 
-/// [`PATIENCE`] in milliseconds, as the driver counts.
-const PATIENCE_MS: u64 = PATIENCE.as_secs() * 1000;
+/// How long the driver lets a page load or a script run, in milliseconds. A click lasts until the page that it leads to has loaded, with
+/// its pictures: that it is slow is no fault, and a driver that gives up stops the page, too.
+const DRIVER_PATIENCE_MS: u64 = 3 * PATIENCE.as_secs() * 1000;
 
 /// Whether an error may be gone a moment later, when the page has become another.
 fn may_pass(error: &CmdError) -> bool {
