@@ -231,6 +231,27 @@ async fn ended(mut answer: Response) {
     while let Ok(Some(_)) = answer.chunk().await {}
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_removed_is_not_shown_again_what_they_made_there() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let ben = service.signed_up("ben@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    team.join(&ben, "owner").await;
+    // The path names the workspace, and no header does.
+    let invite = async || {
+        let request = ben.request(Method::POST, &team.path("/invitations"));
+        let request = request.header("Idempotency-Key", "for the new one");
+        envelope(send(request.json(&json!({ "role": "asker" }))).await).await
+    };
+    let (status, made) = invite().await;
+    assert_eq!(status, StatusCode::OK, "{made:#}");
+    assert_eq!(invite().await, (StatusCode::OK, made), "the same request is answered again");
+    data(team.owner.delete(&team.member(&ben)).await);
+    let (status, refused) = invite().await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{refused:#}");
+}
+
 async fn streams_of_whoever_is_removed_end_soon(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
