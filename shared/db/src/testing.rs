@@ -43,7 +43,7 @@ use super::{
     execute,
     generations::{self, NewGeneration},
     jobs::{self, GenerationPublication, PublishOutcome},
-    migrate, vectors,
+    locks, migrate, vectors,
 };
 
 /// Attempts that the jobs of [`document`] have.
@@ -404,17 +404,25 @@ pub async fn published(
 /// Waits until a task is finished or cannot go on before another transaction ends. On SQLite that is known at once: a
 /// transaction that writes waits for all others.
 pub async fn finished_or_blocked<T>(db: &Db, task: &tokio::task::JoinHandle<T>) {
+    finished_or_blocked_beside(db, task, 0).await;
+}
+
+/// [`finished_or_blocked`], where so many others cannot go on either.
+pub async fn finished_or_blocked_beside<T>(db: &Db, task: &tokio::task::JoinHandle<T>, others: i64) {
     let Db::Postgres { pool, .. } = db else { return };
     let waiting = async {
         while !task.is_finished() {
-            let locks: i64 = sqlx::query_scalar(
+            // What asks for a lock again and again has no other statement between two of these.
+            let blocked: i64 = sqlx::query_scalar(
                 "SELECT COUNT(*) FROM pg_stat_activity
-                 WHERE datname = current_database() AND wait_event_type = 'Lock'",
+                 WHERE datname = current_database()
+                   AND (wait_event_type = 'Lock' OR (state = 'idle in transaction' AND query = $1))",
             )
+            .bind(locks::LOCK_WHEN_FREE)
             .fetch_one(pool)
             .await
             .unwrap();
-            if locks > 0 {
+            if blocked > others {
                 return;
             }
             tokio::task::yield_now().await;

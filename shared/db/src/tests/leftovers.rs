@@ -1,5 +1,7 @@
 //! What is left of deleted accounts and workspaces.
 
+mod racing;
+
 use lectern_shared::{
     clock::Timestamp,
     ids::{DocumentId, UserId, WorkspaceId},
@@ -12,7 +14,7 @@ use super::{agents, traces as trace_tests};
 use crate::{
     Db, Tx, accounts, chunks, documents, execute, generations, index_segments, jobs, known_addresses, on,
     pages,
-    testing::{account_of, at, both, commit, finished_or_blocked, plain, published, run_in, workspace},
+    testing::{account_of, at, both, commit, plain, published, run_in, workspace},
     traces,
     workspaces::{self, leftovers},
 };
@@ -427,43 +429,5 @@ async fn deleted_accounts_are_listed_page_by_page_and_no_others() {
         let beginning = WorkspaceId::from(Uuid::nil());
         assert_eq!(leftovers::deleted(&t.db, beginning, 2).await.unwrap(), gone[..2], "{}", t.name);
         assert_eq!(leftovers::deleted(&t.db, gone[1], 2).await.unwrap(), gone[2..], "{}", t.name);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_added_while_the_account_is_deleted_is_noticed_before_it_is_there() {
-    for t in &both().await {
-        let gone = workspace(&t.db, at(0)).await;
-        let mut deleting = t.db.begin().await.unwrap();
-        accounts::delete(&mut deleting, account_of(gone), at(1)).await.unwrap();
-        let adding = tokio::spawn({
-            let db = t.db.clone();
-            async move {
-                let mut tx = db.begin().await.unwrap();
-                known_addresses::remember(&mut tx, account_of(gone), b"home", at(1), 20).await.unwrap();
-                workspaces::is_active(&mut tx, gone).await.unwrap()
-            }
-        });
-        finished_or_blocked(&t.db, &adding).await;
-        deleting.commit().await.unwrap();
-        assert!(!adding.await.unwrap(), "{}", t.name);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_added_before_the_account_is_deleted_goes_with_it() {
-    for t in &both().await {
-        let gone = workspace(&t.db, at(0)).await;
-        let mut adding = t.db.begin().await.unwrap();
-        known_addresses::remember(&mut adding, account_of(gone), b"home", at(1), 20).await.unwrap();
-        assert!(workspaces::is_active(&mut adding, gone).await.unwrap(), "{}", t.name);
-        let deleting = tokio::spawn({
-            let db = t.db.clone();
-            async move { commit!(db, |tx| accounts::delete(tx, account_of(gone), at(1))) }
-        });
-        finished_or_blocked(&t.db, &deleting).await;
-        adding.commit().await.unwrap();
-        deleting.await.unwrap();
-        assert_eq!(columns_with(&t.db, gone).await, [], "{}", t.name);
     }
 }
