@@ -441,6 +441,11 @@ pub async fn damage_segment(tx: &mut Tx, generation: GenerationId, bytes: &[u8])
     )
 }
 
+/// Overwrites something of a document's job by what nobody can read.
+pub async fn damage_job(tx: &mut Tx, document: DocumentId) -> super::Result<u64> {
+    execute!(tx, sqlx::query("UPDATE jobs SET warnings = '{' WHERE document_id = $1").bind(document))
+}
+
 /// Sets what is recorded of the languages of a document's passages.
 pub async fn set_languages(tx: &mut Tx, document: DocumentId, languages: &str) -> super::Result<u64> {
     execute!(

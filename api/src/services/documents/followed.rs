@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use lectern_db::{self as db, Db};
+use lectern_db::{self as db, Db, documents::DocumentIngestion};
 use lectern_shared::{
     ids::{DocumentId, WorkspaceId},
     model::job::IngestionSummary,
@@ -72,7 +72,7 @@ impl IngestionMonitor {
                 let mut found = self.read(some).await;
                 self.followed.tell(some.iter().map(|document| {
                     let news = match &mut found {
-                        Ok(found) => Ok(found.remove(document)),
+                        Ok(found) => found.remove(document).transpose(),
                         Err(error) => Err(error.clone()),
                     };
                     (*document, Some((asked, news)))
@@ -81,14 +81,21 @@ impl IngestionMonitor {
         }
     }
 
+    /// How each of these goes that there is still.
     async fn read(
         &self,
         documents: &[FollowedDocument],
-    ) -> Result<HashMap<FollowedDocument, IngestionSummary>, ApiError> {
+    ) -> Result<HashMap<FollowedDocument, Result<IngestionSummary, ApiError>>, ApiError> {
         match db::documents::ingestions(&self.db, documents).await {
             Ok(found) => {
-                let found = found.into_iter();
-                Ok(found.map(|found| ((found.workspace_id, found.id), found.ingestion)).collect())
+                let read = |DocumentIngestion { id, workspace_id, ingestion }| {
+                    let ingestion = ingestion.map_err(|error| {
+                        tracing::error!(%error, document = %id, "an ingestion that is followed cannot be read");
+                        ApiError::internal()
+                    });
+                    ((workspace_id, id), ingestion)
+                };
+                Ok(found.into_iter().map(read).collect())
             }
             Err(error) => {
                 let documents = documents.len();
@@ -125,8 +132,25 @@ mod tests {
     use std::pin::pin;
 
     use futures::poll;
+    use lectern_db::testing::{at, both, commit, damage_job, document, workspace};
+    use lectern_shared::model::job::JobState;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_cannot_be_read_of_one_ingestion_ends_nobody_elses_stream() {
+        for t in &both().await {
+            let owner = workspace(&t.db, at(0)).await;
+            let damaged = document(&t.db, owner, "damaged", at(0)).await;
+            let other = document(&t.db, owner, "other", at(0)).await;
+            commit!(t.db, |tx| damage_job(tx, damaged));
+            let monitor = IngestionMonitor::new(t.db.clone());
+            let [mut damaged, mut other] = [damaged, other].map(|id| monitor.follow(owner, id));
+            assert_eq!(damaged.next().await.err().map(|error| error.code), Some("internal"), "{}", t.name);
+            let news = other.next().await.unwrap().map(|ingestion| ingestion.state);
+            assert_eq!(news, Some(JobState::Queued), "{}", t.name);
+        }
+    }
 
     #[tokio::test]
     async fn what_was_asked_for_before_somebody_followed_is_no_news_to_them() {

@@ -4,21 +4,36 @@ use lectern_shared::{
     ids::{DocumentId, WorkspaceId},
     model::job::IngestionSummary,
 };
-use sqlx::QueryBuilder;
+use sqlx::{ColumnIndex, Decode, FromRow, QueryBuilder, Row, Type};
 use uuid::Uuid;
 
-use crate::{Db, Result, on, silence};
+use crate::{Db, DbError, Result, on, silence};
 
 /// How the ingestion of one of several documents goes.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Debug)]
 pub struct DocumentIngestion {
     /// The document.
     pub id: DocumentId,
     /// Whose it is.
     pub workspace_id: WorkspaceId,
-    /// How its ingestion goes.
-    #[sqlx(flatten)]
-    pub ingestion: IngestionSummary,
+    /// How its ingestion goes, if that can be read: what is damaged of one document is no matter of those who ask for others.
+    pub ingestion: Result<IngestionSummary>,
+}
+
+impl<'r, R: Row> FromRow<'r, R> for DocumentIngestion
+where
+    &'r str: ColumnIndex<R>,
+    DocumentId: Decode<'r, R::Database> + Type<R::Database>,
+    WorkspaceId: Decode<'r, R::Database> + Type<R::Database>,
+    IngestionSummary: FromRow<'r, R>,
+{
+    fn from_row(row: &'r R) -> sqlx::Result<Self> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            workspace_id: row.try_get("workspace_id")?,
+            ingestion: IngestionSummary::from_row(row).map_err(DbError::from),
+        })
+    }
 }
 
 /// Selects columns of an [`IngestionSummary`], and what comes before them, of documents that are not deleted.

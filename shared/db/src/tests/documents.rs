@@ -4,6 +4,7 @@ mod active;
 mod browse;
 mod content;
 mod holdings;
+mod ingestions;
 mod lists;
 mod metadata;
 mod uploads;
@@ -463,28 +464,5 @@ async fn what_is_read_of_a_locked_document_is_what_came_of_whoever_held_it_befor
         failing.commit().await.unwrap();
         let (read, _) = changing.await.unwrap().unwrap();
         assert_eq!(read.ingestion.state, JobState::Dead, "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn the_ingestions_of_several_documents_are_those_of_each() {
-    for t in &both().await {
-        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
-        let (done, _) = published(&t.db, owner, "done", &["a"], at(0)).await;
-        let running = claimed(&t.db, other, "running", at(1)).await.document_id;
-        let gone = document(&t.db, owner, "gone", at(2)).await;
-        delete(&t.db, owner, gone, 3).await;
-        let asked = [(owner, done), (other, running), (owner, gone), (owner, DocumentId::generate())];
-        let mut found: Vec<_> = documents::ingestions(&t.db, &asked)
-            .await
-            .unwrap()
-            .into_iter()
-            .map(|found| (found.workspace_id, found.id, found.ingestion.state))
-            .collect();
-        found.sort_unstable_by_key(|(_, id, _)| *id);
-        let expected = [(owner, done, JobState::Done), (other, running, JobState::Running)];
-        assert_eq!(found, expected, "{}", t.name);
-        assert!(documents::ingestions(&t.db, &[(other, done)]).await.unwrap().is_empty(), "{}", t.name);
-        assert!(documents::ingestions(&t.db, &[]).await.unwrap().is_empty(), "{}", t.name);
     }
 }
