@@ -82,15 +82,10 @@ pub(super) async fn show(
         let found = documents.browse(&actor, &dead, DocumentOrder::Newest, None, FAILED).await?;
         failed = found
             .into_iter()
-            .map(|details| FailedDocument {
-                id: details.document.id,
-                name: details.document.name,
-                reason: details
-                    .document
-                    .ingestion
-                    .last_error
-                    .map(|error| error.0.message)
-                    .unwrap_or_default(),
+            .map(|document| FailedDocument {
+                id: document.id,
+                name: document.name,
+                reason: document.ingestion.last_error.map(|error| error.0.message).unwrap_or_default(),
             })
             .collect();
     }

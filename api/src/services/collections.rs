@@ -252,9 +252,7 @@ impl CollectionService {
         if !db::collections::has_all(&self.db, workspace, &[id]).await? {
             return Err(unknown());
         }
-        let documents =
-            db::collections::list_documents(&self.db, workspace, id, before.into(), limit).await?;
-        DocumentDetails::of_all(&self.db, workspace, documents).await
+        Ok(db::collections::list_documents(&self.db, workspace, id, before.into(), limit).await?)
     }
 
     /// Puts documents into a collection, all of them or none, and returns it as it is then.

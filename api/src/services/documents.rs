@@ -4,7 +4,6 @@ mod attributes;
 mod browse;
 mod change;
 mod cited;
-mod details;
 mod duplicates;
 mod file;
 mod followed;
@@ -42,9 +41,11 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub(crate) use lectern_db::documents::DocumentDetails;
+
 pub(crate) use self::{
-    attributes::FileAttributes, browse::BulkAction, change::DocumentChange, details::DocumentDetails,
-    duplicates::DuplicateGroup, file::SourceContent, followed::FollowedIngestion,
+    attributes::FileAttributes, browse::BulkAction, change::DocumentChange, duplicates::DuplicateGroup,
+    file::SourceContent, followed::FollowedIngestion,
 };
 pub(super) use self::{cited::CitedParts, file::blob_failed, target_collections::TargetCollections};
 use self::{
@@ -244,8 +245,7 @@ impl DocumentService {
         limit: u32,
     ) -> Result<Vec<DocumentDetails>, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        let page = db::documents::list(&self.db, owner.workspace_id, before.into(), limit).await?;
-        Ok(page.into_iter().map(DocumentDetails::from).collect())
+        Ok(db::documents::list(&self.db, owner.workspace_id, before.into(), limit).await?)
     }
 
     /// One document.
@@ -308,7 +308,7 @@ impl DocumentService {
         let queued = queued.ok_or_else(unknown)?;
         tx.commit().await?;
         self.jobs.doorbell().ring(1);
-        Ok(queued.into())
+        Ok(queued)
     }
 
     /// Stops the ingestion of a document, and tells whether it did: it does nothing when that has ended.
@@ -324,7 +324,7 @@ impl DocumentService {
         let found = db::documents::find_collected(&mut tx, owner.workspace_id, id).await?;
         let found = found.ok_or_else(unknown)?;
         tx.commit().await?;
-        Ok((found.into(), is_stopped))
+        Ok((found, is_stopped))
     }
 
     /// How the ingestion of a document goes.

@@ -10,16 +10,18 @@ use lectern_shared::{
     ids::{AgentCollectionId, AgentId, CollectionId, DocumentId, WorkspaceId},
     model::{
         collection::{AgentCollection, Collection},
-        document::Document,
         workspace::RowOwner,
     },
 };
 use sqlx::QueryBuilder;
+use uuid::Uuid;
 
 use crate::{
     Db, Result, Tx, agents,
-    documents::{files::IdWindow, select_document},
-    execute, locks, on,
+    documents::{
+        CollectedRow, DocumentDetails, collections_column, files::IdWindow, read_page, select_document,
+    },
+    execute, locks, on, silence,
 };
 
 /// Adds a collection.
@@ -305,23 +307,38 @@ pub async fn list_documents(
     collection: CollectionId,
     before: DocumentId,
     limit: u32,
-) -> Result<Vec<Document>> {
-    Ok(on!(db, |c| sqlx::query_as(LIST_DOCUMENTS)
-        .bind(workspace)
-        .bind(before)
-        .bind(collection)
-        .bind(i64::from(limit))
-        .fetch_all(c))?)
+) -> Result<Vec<DocumentDetails>> {
+    let limit = i64::from(limit);
+    match db {
+        Db::Postgres { pool, .. } => {
+            let page =
+                sqlx::query_as(LIST_POSTGRES).bind(workspace).bind(before).bind(collection).bind(limit);
+            let page: Vec<CollectedRow<Vec<Uuid>>> = silence::answered(page.fetch_all(pool)).await?;
+            read_page(page)
+        }
+        Db::Sqlite { readers, .. } => {
+            let page = sqlx::query_as(LIST_SQLITE).bind(workspace).bind(before).bind(collection).bind(limit);
+            let page: Vec<CollectedRow<Option<String>>> = page.fetch_all(readers).await?;
+            read_page(page)
+        }
+    }
 }
 
-/// By a range of what is in the collection, and in its order, for the reason that [`crate::documents::list`] has. Whose the documents are,
-/// their places in the collection tell: else SQLite takes all of the workspace's, and sorts them.
-pub(crate) const LIST_DOCUMENTS: &str = select_document!(
-    "",
-    "JOIN collection_documents cd ON cd.document_id = d.id",
-    "cd.workspace_id = $1 AND cd.collection_id >= $3 AND (cd.collection_id, cd.document_id) < ($3, $2)
-     ORDER BY cd.collection_id DESC, cd.document_id DESC LIMIT $4"
-);
+/// [`list_documents`] by a range of what is in the collection, and in its order, for the reason that [`crate::documents::list`] has. Whose
+/// the documents are, their places in the collection tell: else SQLite takes all of the workspace's, and sorts them.
+macro_rules! select_page {
+    ($collections:expr) => {
+        select_document!(
+            $collections,
+            "JOIN collection_documents cd ON cd.document_id = d.id",
+            "cd.workspace_id = $1 AND cd.collection_id >= $3 AND (cd.collection_id, cd.document_id) < ($3, $2)
+             ORDER BY cd.collection_id DESC, cd.document_id DESC LIMIT $4"
+        )
+    };
+}
+
+pub(crate) const LIST_POSTGRES: &str = select_page!(collections_column!(postgres));
+pub(crate) const LIST_SQLITE: &str = select_page!(collections_column!(sqlite));
 
 /// In which collections these documents of a workspace are, the oldest collections first.
 pub async fn of_documents(

@@ -18,7 +18,8 @@ pub(crate) use active::CHANGED;
 pub use active::{ChangedDocument, active, changed_since};
 pub(super) use clearing::{delete_all, delete_some};
 pub use ingestions::{DocumentIngestion, ingestion, ingestions};
-pub use listing::{CollectedDocument, find_collected, list};
+pub(crate) use listing::{CollectedRow, collections_column, read_page};
+pub use listing::{DocumentDetails, find_collected, list};
 #[cfg(test)]
 pub(crate) use listing::{LIST_POSTGRES, LIST_SQLITE};
 

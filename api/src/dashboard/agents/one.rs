@@ -227,7 +227,7 @@ impl LinkedDocuments {
         let has_more = linkable.len() > CHOICES as usize;
         linkable.truncate(CHOICES as usize);
         let is_busy = rows.iter().any(|row| row.state.as_ref().is_some_and(|state| state.is_busy));
-        let linkable = linkable.into_iter().map(|details| details.document);
+        let linkable = linkable.into_iter();
         let linkable = linkable.map(|document| (document.id.to_string(), document.name)).collect();
         Ok(Self { rows, page, next, is_busy, linkable, has_more, find })
     }

@@ -161,8 +161,8 @@ pub(super) async fn show(
     let mut found = documents.browse(&actor, &filter, asked.order(), asked.after, ROWS + 1).await?;
     let has_more = found.len() > ROWS as usize;
     found.truncate(ROWS as usize);
-    let last = found.last().map(|details| details.document.id).filter(|_| has_more);
-    let rows: Vec<DocumentRow> = found.iter().map(|details| DocumentRow::of(&details.document)).collect();
+    let last = found.last().map(|document| document.id).filter(|_| has_more);
+    let rows: Vec<DocumentRow> = found.iter().map(DocumentRow::of).collect();
     let collections = collections(&service, &visitor).await?;
     let mut frame = visitor.frame;
     frame.problem = problem;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use lectern_db::documents::browse::{DocumentFilter, DocumentOrder, browse, job_due_at, jobs_before};
-use lectern_shared::{clock::Timestamp, ids::DocumentId};
+use lectern_shared::{clock::Timestamp, ids::DocumentId, model::document::Document};
 
 use super::{
     super::actor::{Actor, Permission},
-    DocumentDetails, DocumentService,
+    DocumentService,
 };
 use crate::error::{ApiError, ApiErrorKind};
 
@@ -41,10 +41,9 @@ impl DocumentService {
         order: DocumentOrder,
         after: Option<DocumentId>,
         limit: u32,
-    ) -> Result<Vec<DocumentDetails>, ApiError> {
+    ) -> Result<Vec<Document>, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        let documents = browse(&self.db, owner.workspace_id, filter, order, after, limit).await?;
-        DocumentDetails::of_all(&self.db, owner.workspace_id, documents).await
+        Ok(browse(&self.db, owner.workspace_id, filter, order, after, limit).await?)
     }
 
     /// How many documents are before one in the line, up to `most`; none when it does not wait for its turn.

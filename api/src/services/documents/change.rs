@@ -119,7 +119,7 @@ impl DocumentService {
         if work > ReindexScope::Nothing {
             self.jobs.doorbell().ring(1);
         }
-        Ok(after.into())
+        Ok(after)
     }
 
     async fn apply(

@@ -59,7 +59,7 @@ pub async fn list(
         .fetch_all(c))?)
 }
 
-/// By ranges of what is in the collection, as [`super::LIST_DOCUMENTS`].
+/// By ranges of what is in the collection, as [`super::list_documents`].
 pub(crate) const OLDEST: &str = select_files!(
     "cd.workspace_id = $1 AND (cd.collection_id, cd.document_id) > ($2, $3) AND (cd.collection_id, cd.document_id) < ($2, $4)
      AND ($5 IS NULL OR cd.batch_id = $5) AND ($6 IS NULL OR j.state = $6 OR j.state = $7)

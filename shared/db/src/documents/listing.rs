@@ -1,4 +1,5 @@
-//! A workspace's documents with the collections that they are in: page by page, and one of them.
+//! A workspace's documents with the collections that they are in: page by page, and one of them. The collections come in the same statement: a
+//! question of its own for them takes as long as a good part of a page.
 
 use lectern_shared::{
     ids::{CollectionId, DocumentId, WorkspaceId},
@@ -13,8 +14,8 @@ use crate::{
     ids_from_hex, silence,
 };
 
-/// The column of a document's collections, in a form that one row has room for.
-macro_rules! collections {
+/// The column of the collections of the document `d`, in a form that one row has room for.
+macro_rules! collections_column {
     (postgres) => {
         ", ARRAY(SELECT m.collection_id FROM collection_documents m
                  WHERE m.document_id = d.id AND m.workspace_id = d.workspace_id) AS collections"
@@ -24,6 +25,7 @@ macro_rules! collections {
             WHERE m.document_id = d.id AND m.workspace_id = d.workspace_id) AS collections"
     };
 }
+pub(crate) use collections_column;
 
 /// [`list`] by a range that begins with the workspace, and in its order. Asked for by `=`, PostgreSQL takes documents in the order of ids, or
 /// merges them with jobs in that order, and goes past all of others that are newer: it does not know that there are any in between.
@@ -37,43 +39,62 @@ macro_rules! select_page {
     };
 }
 
-pub(crate) const LIST_POSTGRES: &str = select_page!(collections!(postgres));
-pub(crate) const LIST_SQLITE: &str = select_page!(collections!(sqlite));
+pub(crate) const LIST_POSTGRES: &str = select_page!(collections_column!(postgres));
+pub(crate) const LIST_SQLITE: &str = select_page!(collections_column!(sqlite));
 
 const FIND_POSTGRES: &str = select_document!(
-    concat!(collections!(postgres), ", ", pg_identity!()),
+    concat!(collections_column!(postgres), ", ", pg_identity!()),
     "",
     "d.id = $1 AND d.workspace_id = $2"
 );
-const FIND_SQLITE: &str = select_document!(collections!(sqlite), "", "d.id = $1 AND d.workspace_id = $2");
+const FIND_SQLITE: &str =
+    select_document!(collections_column!(sqlite), "", "d.id = $1 AND d.workspace_id = $2");
 
-/// A document, and the collections that it is in, the oldest first.
-pub type CollectedDocument = (Document, Vec<CollectionId>);
+/// A document, and the collections that it is in.
+#[derive(Clone, Debug)]
+pub struct DocumentDetails {
+    /// The document.
+    pub document: Document,
+    /// The oldest first.
+    pub collections: Vec<CollectionId>,
+}
 
-/// A [`CollectedDocument`] as it is read; `C` has the collections, in the form of the database.
+/// The column of a document's collections, in which they have no order.
+pub(crate) trait CollectionColumn {
+    fn read(self) -> Result<Vec<CollectionId>>;
+}
+
+impl CollectionColumn for Vec<Uuid> {
+    fn read(self) -> Result<Vec<CollectionId>> {
+        Ok(self.into_iter().map(CollectionId::from).collect())
+    }
+}
+
+impl CollectionColumn for Option<String> {
+    fn read(self) -> Result<Vec<CollectionId>> {
+        ids_from_hex(&self.unwrap_or_default())
+    }
+}
+
+/// [`DocumentDetails`] in the form of a database.
 #[derive(sqlx::FromRow)]
-struct CollectedRow<C> {
+pub(crate) struct CollectedRow<C> {
     #[sqlx(flatten)]
     document: Document,
     collections: C,
 }
 
-/// The collections of a row have no order.
-fn in_order(document: Document, mut collections: Vec<CollectionId>) -> CollectedDocument {
-    collections.sort_unstable();
-    (document, collections)
-}
-
-impl CollectedRow<Vec<Uuid>> {
-    fn read(self) -> CollectedDocument {
-        in_order(self.document, self.collections.into_iter().map(CollectionId::from).collect())
+impl<C: CollectionColumn> CollectedRow<C> {
+    fn read(self) -> Result<DocumentDetails> {
+        let mut collections = self.collections.read()?;
+        collections.sort_unstable();
+        Ok(DocumentDetails { document: self.document, collections })
     }
 }
 
-impl CollectedRow<Option<String>> {
-    fn read(self) -> Result<CollectedDocument> {
-        Ok(in_order(self.document, ids_from_hex(&self.collections.unwrap_or_default())?))
-    }
+/// Reads a page.
+pub(crate) fn read_page<C: CollectionColumn>(page: Vec<CollectedRow<C>>) -> Result<Vec<DocumentDetails>> {
+    page.into_iter().map(CollectedRow::read).collect()
 }
 
 /// A document, and what PostgreSQL knows the transaction by that reads it.
@@ -85,24 +106,23 @@ struct LastRead {
     identity: PgIdentity,
 }
 
-/// At most `limit` of a workspace's documents older than `before`, newest first. Their collections come in the same statement: a question of
-/// its own for them takes as long as a good part of the page.
+/// At most `limit` of a workspace's documents older than `before`, newest first.
 pub async fn list(
     db: &Db,
     workspace: WorkspaceId,
     before: DocumentId,
     limit: u32,
-) -> Result<Vec<CollectedDocument>> {
+) -> Result<Vec<DocumentDetails>> {
     match db {
         Db::Postgres { pool, .. } => {
             let page = sqlx::query_as(LIST_POSTGRES).bind(workspace).bind(before).bind(i64::from(limit));
             let page: Vec<CollectedRow<Vec<Uuid>>> = silence::answered(page.fetch_all(pool)).await?;
-            Ok(page.into_iter().map(CollectedRow::<Vec<Uuid>>::read).collect())
+            read_page(page)
         }
         Db::Sqlite { readers, .. } => {
             let page = sqlx::query_as(LIST_SQLITE).bind(workspace).bind(before).bind(i64::from(limit));
             let page: Vec<CollectedRow<Option<String>>> = page.fetch_all(readers).await?;
-            page.into_iter().map(CollectedRow::<Option<String>>::read).collect()
+            read_page(page)
         }
     }
 }
@@ -113,19 +133,19 @@ pub async fn find_collected(
     tx: &mut Tx,
     workspace: WorkspaceId,
     id: DocumentId,
-) -> Result<Option<CollectedDocument>> {
+) -> Result<Option<DocumentDetails>> {
     match tx {
         Tx::Postgres(tx) => {
             let read = sqlx::query_as(FIND_POSTGRES).bind(id).bind(workspace);
             let found: Option<LastRead> = silence::answered(read.fetch_optional(&mut **tx)).await?;
             let Some(LastRead { row, identity }) = found else { return Ok(None) };
             tx.note(Some(identity));
-            Ok(Some(row.read()))
+            row.read().map(Some)
         }
         Tx::Sqlite(tx) => {
             let read = sqlx::query_as(FIND_SQLITE).bind(id).bind(workspace);
             let found: Option<CollectedRow<Option<String>>> = read.fetch_optional(&mut **tx).await?;
-            found.map(CollectedRow::<Option<String>>::read).transpose()
+            found.map(CollectedRow::read).transpose()
         }
     }
 }

@@ -183,7 +183,8 @@ async fn a_new_document_goes_into_collections_that_are_all_of_its_workspace() {
             (other, second, end, vec![]),
         ] {
             let page = collections::list_documents(&t.db, workspace, collection, before, 2).await.unwrap();
-            assert_eq!(page.iter().map(|one| one.id).collect::<Vec<_>>(), expected, "{}", t.name);
+            let ids: Vec<_> = page.iter().map(|details| details.document.id).collect();
+            assert_eq!(ids, expected, "{}", t.name);
         }
         let page = collections::list_documents(&t.db, owner, second, end, 1).await.unwrap();
         assert_eq!(page.len(), 1, "{}", t.name);

@@ -38,7 +38,8 @@ pub(super) fn end() -> DocumentId {
 }
 
 async fn names(db: &Db, workspace: WorkspaceId, before: DocumentId, limit: u32) -> Vec<String> {
-    documents::list(db, workspace, before, limit).await.unwrap().into_iter().map(|(d, _)| d.name).collect()
+    let page = documents::list(db, workspace, before, limit).await.unwrap();
+    page.into_iter().map(|details| details.document.name).collect()
 }
 
 async fn delete(db: &Db, workspace: WorkspaceId, id: DocumentId, now: u64) -> bool {
@@ -381,8 +382,9 @@ async fn a_changed_document_is_read_as_it_was_changed() {
         assert!(!commit!(t.db, |tx| documents::update(tx, &stranger, at(1))), "{}", t.name);
         assert!(commit!(t.db, |tx| documents::update(tx, &after, at(2))), "{}", t.name);
         commit!(t.db, |tx| documents::content::set(tx, id, after.content));
-        let (read, collections) = commit!(t.db, |tx| documents::find_collected(tx, owner, id)).unwrap();
-        assert!(collections.is_empty(), "{}", t.name);
+        let found = commit!(t.db, |tx| documents::find_collected(tx, owner, id)).unwrap();
+        assert!(found.collections.is_empty(), "{}", t.name);
+        let read = found.document;
         assert_eq!(
             (&*read.name, &*read.description, &*read.url),
             ("after", after.description, after.url),

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     Db, collections,
-    documents::{self, LIST_POSTGRES, LIST_SQLITE, files},
+    documents::{self, DocumentDetails, LIST_POSTGRES, LIST_SQLITE, files},
     locks,
     testing::{TestDb, at, both, commit, made_in, workspace},
     tests::{collections::collection, fairness::queue},
@@ -87,7 +87,7 @@ async fn a_page_of_a_collection_goes_past_nothing_that_is_not_in_it() {
     let (least, most, page) = (quoted(&Uuid::nil()), quoted(&Uuid::max()), PAGE.to_string());
     for t in &both().await {
         let Db::Postgres { pool, .. } = &t.db else {
-            let lists = [collections::LIST_DOCUMENTS, collections::files::NEWEST, collections::files::OLDEST];
+            let lists = [collections::LIST_SQLITE, collections::files::NEWEST, collections::files::OLDEST];
             for list in lists {
                 let range = "(collection_id,document_id)<(?,?)";
                 assert_in_order(t, list, "sqlite_autoindex_collection_documents_1", range).await;
@@ -108,7 +108,7 @@ async fn a_page_of_a_collection_goes_past_nothing_that_is_not_in_it() {
         analyze(pool, &["documents", "jobs", "collection_documents"]).await;
         let (owner, set) = (quoted(owner.as_uuid()), quoted(sets[0].as_uuid()));
         let values: [&str; 4] = [&owner, &most, &set, &page];
-        assert_reads_a_page(pool, collections::LIST_DOCUMENTS, &values).await;
+        assert_reads_a_page(pool, collections::LIST_POSTGRES, &values).await;
         for list in [collections::files::NEWEST, collections::files::OLDEST] {
             let values: [&str; 8] = [&owner, &set, &least, &most, "NULL", "NULL", "NULL", &page];
             assert_reads_a_page(pool, list, &values).await;
@@ -129,15 +129,19 @@ async fn a_page_says_in_which_collections_each_document_is() {
             collections::add_documents(&mut tx, owner, set, documents).await.unwrap();
             tx.commit().await.unwrap();
         }
-        let page = documents::list(&t.db, owner, Uuid::max().into(), 10).await.unwrap();
-        let shown: Vec<_> =
-            page.into_iter().map(|(document, collections)| (document.id, collections)).collect();
+        let shown = |page: Vec<DocumentDetails>| -> Vec<_> {
+            page.into_iter().map(|details| (details.document.id, details.collections)).collect()
+        };
+        let end = Uuid::max().into();
+        let all = documents::list(&t.db, owner, end, 10).await.unwrap();
         let expected = [(queued[2], vec![]), (queued[1], vec![first]), (queued[0], vec![first, second])];
-        assert_eq!(shown, expected, "{}: the oldest collections first", t.name);
+        assert_eq!(shown(all), expected, "{}: the oldest collections first", t.name);
+        let in_first = collections::list_documents(&t.db, owner, first, end, 10).await.unwrap();
+        assert_eq!(shown(in_first), expected[1..], "{}: others too", t.name);
         let other = workspace(&t.db, at(0)).await;
         for (id, collections) in &expected {
-            let (document, found) = commit!(t.db, |tx| documents::find_collected(tx, owner, *id)).unwrap();
-            assert_eq!((document.id, &found), (*id, collections), "{}: read alone", t.name);
+            let found = commit!(t.db, |tx| documents::find_collected(tx, owner, *id)).unwrap();
+            assert_eq!((found.document.id, &found.collections), (*id, collections), "{}: read alone", t.name);
             let strangers = commit!(t.db, |tx| documents::find_collected(tx, other, *id));
             assert!(strangers.is_none(), "{}", t.name);
         }
