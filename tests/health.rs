@@ -1,7 +1,5 @@
 //! Starting, being healthy, and ending.
 
-use std::time::{Duration, Instant};
-
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -56,9 +54,7 @@ async fn a_killed_service_starts_again(mode: Mode) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_signal_ends_a_service_whose_database_is_gone_at_once() {
-    // As long as whoever asks the database waits for a connection.
-    const AT_ONCE: Duration = Duration::from_secs(10);
+async fn a_second_signal_ends_a_service_whose_database_is_gone() {
     let mut server = PostgresServer::start().await;
     let mut service = Service::in_mode(Mode::Postgres).database_url(&server.url()).start().await;
     let says = |words: &'static str| {
@@ -68,10 +64,10 @@ async fn a_second_signal_ends_a_service_whose_database_is_gone_at_once() {
     service.logged("that the database is missed", says("trying again")).await;
     service.ask_to_stop();
     service.logged("the first signal", says("stopping: no new work is taken")).await;
-    let asked = Instant::now();
     let status = service.terminate().await;
     assert_eq!(status.code(), Some(0), "{status}");
-    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
+    let ran_out = service.log_events().iter().any(says("the time to stop is over"));
+    assert!(!ran_out, "nothing waits for the database until that is over");
 }
 
 #[tokio::test(flavor = "multi_thread")]

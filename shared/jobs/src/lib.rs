@@ -311,6 +311,7 @@ impl JobQueue {
 #[cfg(test)]
 mod tests {
     use lectern_db::testing::{ATTEMPTS, at, both, document, workspace};
+    use lectern_shared::shutdown::DrainEnd;
 
     use super::{pause::LONGEST_PAUSE, testing::queue, *};
 
@@ -463,7 +464,8 @@ mod tests {
             };
             tokio::time::timeout(Duration::from_mins(1), right).await.expect("nobody sets the clock");
             shutdown.begin();
-            assert!(shutdown.finished(std::future::ready(())).await, "it ends with the service");
+            let end = shutdown.finished(std::future::ready(())).await;
+            assert_eq!(end, DrainEnd::Complete, "it ends with the service");
         }
     }
 }
