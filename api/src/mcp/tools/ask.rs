@@ -1,5 +1,7 @@
 //! Asking an agent: the answer with its sources, and how it is getting on.
 
+use std::pin::pin;
+
 use lectern_agents::{
     answer::AnswerQuotations,
     run::{AgentQuestion, CitationView, RunEvent, RunHandle, RunOutcome},
@@ -166,15 +168,15 @@ async fn finish(mut running: RunHandle, progress: &mut ProgressReport) -> Result
     // An agent without documents has nothing to report before its model has.
     progress.tell("Asks the agent".to_owned()).await;
     loop {
-        match timeout_at(progress.due, running.next()).await {
-            Ok(Some(RunEvent::Citation(citation))) => citations.push(*citation),
-            Ok(Some(RunEvent::End { answer, outcome, trace: _ })) => {
+        let event = progress.while_waiting(running.next()).await;
+        match event {
+            Some(RunEvent::Citation(citation)) => citations.push(*citation),
+            Some(RunEvent::End { answer, outcome, trace: _ }) => {
                 return Ok(CitedAnswer { answer, outcome, citations });
             }
-            Ok(Some(RunEvent::Failed(error))) => return Err(error.into()),
-            Ok(Some(event)) => progress.note(&event).await,
-            Ok(None) => return Err(ApiError::internal()),
-            Err(_) => progress.tell("Waits for the agent".to_owned()).await,
+            Some(RunEvent::Failed(error)) => return Err(error.into()),
+            Some(event) => progress.note(&event).await,
+            None => return Err(ApiError::internal()),
         }
     }
 }
@@ -245,6 +247,8 @@ struct ProgressReport {
     /// None when nobody asked.
     to: Option<(Peer<RoleServer>, ProgressToken)>,
     reports: u32,
+    /// How long nothing is reported, at most.
+    silence: Duration,
     /// When the next report has to come.
     due: Instant,
     pieces: usize,
@@ -254,7 +258,22 @@ struct ProgressReport {
 impl ProgressReport {
     fn of(context: &RequestContext<RoleServer>) -> Self {
         let to = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
-        Self { to, reports: 0, due: Instant::now() + SILENCE, pieces: 0, characters: 0 }
+        Self::after(to, SILENCE)
+    }
+
+    fn after(to: Option<(Peer<RoleServer>, ProgressToken)>, silence: Duration) -> Self {
+        Self { to, reports: 0, silence, due: Instant::now() + silence, pieces: 0, characters: 0 }
+    }
+
+    /// Waits for something, and reports again and again that it is waited for.
+    async fn while_waiting<T>(&mut self, awaited: impl Future<Output = T>) -> T {
+        let mut awaited = pin!(awaited);
+        loop {
+            match timeout_at(self.due, &mut awaited).await {
+                Ok(done) => return done,
+                Err(_) => self.tell("Waits for the agent".to_owned()).await,
+            }
+        }
     }
 
     async fn note(&mut self, event: &RunEvent) {
@@ -281,9 +300,9 @@ impl ProgressReport {
     }
 
     async fn tell(&mut self, message: String) {
-        self.due = Instant::now() + SILENCE;
-        let Some((peer, token)) = &self.to else { return };
+        self.due = Instant::now() + self.silence;
         self.reports += 1;
+        let Some((peer, token)) = &self.to else { return };
         let report = ProgressNotificationParam::new(token.clone(), f64::from(self.reports));
         // Whoever is gone cancels the call.
         let _ = peer.notify_progress(report.with_message(message)).await;
@@ -292,9 +311,24 @@ impl ProgressReport {
 
 #[cfg(test)]
 mod tests {
+    use std::{future::poll_fn, task::Poll};
+
     use lectern_shared::{ids::DocumentId, model::place::SourceSpan};
 
     use super::*;
+
+    #[tokio::test]
+    async fn while_nothing_happens_that_is_reported_until_something_does() {
+        let mut progress = ProgressReport::after(None, Duration::from_millis(1));
+        // Nothing looks at this one again but when it is time for a report.
+        let mut looked_at = 0;
+        let event = poll_fn(|_| {
+            looked_at += 1;
+            if looked_at > 7 { Poll::Ready("an event") } else { Poll::Pending }
+        });
+        assert_eq!(progress.while_waiting(event).await, "an event");
+        assert!(progress.reports > 1, "{} reports", progress.reports);
+    }
 
     #[test]
     fn a_quotation_that_was_not_found_is_not_told_as_the_sources_words() {
