@@ -63,3 +63,35 @@ impl ComputePool {
         self.run(move || read(bytes.as_ref())).await.ok().flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_whose_caller_is_gone_keeps_its_slot_until_it_ends() {
+        let pool = ComputePool::new(1);
+        let (begun, has_begun) = oneshot::channel();
+        let (end, ending) = mpsc::channel::<()>();
+        let caller = tokio::spawn({
+            let pool = pool.clone();
+            async move {
+                let work = move || {
+                    let _ = begun.send(());
+                    let _ = ending.recv();
+                };
+                pool.run(work).await
+            }
+        });
+        has_begun.await.unwrap();
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        assert_eq!(pool.slots.available_permits(), 0, "it goes on");
+        drop(end);
+        assert_eq!(pool.run(|| 7).await, Ok(7));
+    }
+}

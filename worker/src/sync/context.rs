@@ -2,7 +2,10 @@
 
 use lectern_runtime::Runtime;
 use lectern_sandbox::Sandbox;
-use lectern_shared::model::sync::{SyncSecret, SyncSource};
+use lectern_shared::{
+    compute::ComputePool,
+    model::sync::{SyncSecret, SyncSource},
+};
 
 use super::hosts::HostPacer;
 
@@ -20,6 +23,8 @@ pub(super) struct SyncContext<'a> {
     /// Where lists are read, in the workspace's turns.
     pub(super) sandbox: &'a Sandbox,
     pub(super) pacer: &'a HostPacer,
+    /// Where folders are looked into.
+    pub(super) folders: &'a ComputePool,
     pub(super) source: &'a SyncSource,
     pub(super) secret: &'a SyncSecret,
 }

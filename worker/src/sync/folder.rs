@@ -8,6 +8,7 @@ use std::{
 };
 
 use lectern_shared::{
+    compute::ComputeStopped,
     config::SyncSettings,
     model::sync::{FolderConfig, PathFilter},
 };
@@ -47,13 +48,14 @@ pub(super) async fn read(
 ) -> Result<Enumeration, RunFailure> {
     let (settings, wanted) = (context.runtime.settings.sync.clone(), config.path.clone());
     let (filter, most) = (config.filter.clone(), config.max_documents.min(settings.items) as usize);
-    let listed = tokio::task::spawn_blocking(move || {
+    let listed = context.folders.run(move || {
         let root = opened(&settings, &wanted)?;
         let files = list(&root, &HiddenPlaces::of(&settings), &filter, most)
             .map_err(|error| RunFailure::stop(format!("The folder cannot be read: {}", error.kind())))?;
         Ok::<_, RunFailure>((root, files))
     });
-    let (root, listing) = listed.await.map_err(|_| RunFailure::stop("The folder could not be read"))??;
+    let (root, listing) =
+        listed.await.map_err(|ComputeStopped| RunFailure::stop("The folder could not be read"))??;
     for file in &listing.files {
         look_at(context, &root, recorder, file).await?;
     }
@@ -80,8 +82,8 @@ async fn look_at(
         return recorder.failed(key, &reason, known.as_ref()).await;
     }
     let (from, path) = (root.to_owned(), file.path.clone());
-    let opened = tokio::task::spawn_blocking(move || open_within(&from, &path)).await;
-    let opened = opened.map_err(|_| RunFailure::stop("A file could not be opened"))?;
+    let opened = context.folders.run(move || open_within(&from, &path)).await;
+    let opened = opened.map_err(|ComputeStopped| RunFailure::stop("A file could not be opened"))?;
     let staged = match opened {
         Ok(opened) => {
             use tokio::io::AsyncReadExt;

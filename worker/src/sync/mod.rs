@@ -33,6 +33,7 @@ use lectern_runtime::{
 use lectern_sandbox::Sandbox;
 use lectern_shared::{
     clock::Timestamp,
+    compute::ComputePool,
     ids::{ClaimId, SourceRunId},
     model::sync::{SyncCounts, SyncRun, SyncRunState},
     retry::{JitterRange, jitter},
@@ -46,6 +47,9 @@ const CUT_OFF: &str =
     "The run was cut off again and again: its worker was lost, or the database was too slow for it.";
 /// Sources that are scheduled at a time.
 const SCHEDULED: u32 = 50;
+/// Folders that are looked into at once, at least. A disk that does not answer keeps a thread after its run was stopped, and everything in
+/// the process that blocks shares some hundred threads.
+const FOLDERS: usize = 64;
 
 /// The runs of sources.
 #[derive(Clone)]
@@ -53,11 +57,15 @@ pub(crate) struct SyncRuns {
     runtime: Runtime,
     sandbox: Sandbox,
     pacer: HostPacer,
+    folders: ComputePool,
 }
 
 impl SyncRuns {
     pub(crate) fn new(runtime: Runtime, sandbox: Sandbox) -> Self {
-        Self { pacer: HostPacer::new(runtime.settings.sync.pause), runtime, sandbox }
+        let settings = &runtime.settings.sync;
+        let pacer = HostPacer::new(settings.pause);
+        let folders = ComputePool::new(FOLDERS.max(settings.runs as usize));
+        Self { runtime, sandbox, pacer, folders }
     }
 }
 
@@ -113,15 +121,15 @@ async fn schedule(runtime: &Runtime, due: &DueSource) -> Result<(), DbError> {
 
 /// Works on a run until it ends, is lost, or the process stops.
 async fn work(runs: SyncRuns, soft: CancellationToken, claimed: SyncRun) {
-    let SyncRuns { runtime, sandbox, pacer } = runs;
+    let runtime = &runs.runtime;
     let (run, source) = (claimed.id, claimed.source_id);
     let Some(claim) = claimed.claim_id else { return };
     let failed_before = claimed.attempts > MOST_ATTEMPTS;
-    let runner = SyncRunner::new(&runtime, &sandbox, &pacer, claimed);
+    let runner = SyncRunner::new(&runs, claimed);
     let done = tokio::select! {
         biased;
         () = soft.cancelled() => Err(RunFailure::Interrupted),
-        () = until_lost(&runtime.jobs, |until| renew(&runtime, run, claim, until)) => Err(RunFailure::Lost),
+        () = until_lost(&runtime.jobs, |until| renew(runtime, run, claim, until)) => Err(RunFailure::Lost),
         done = async {
             if failed_before {
                 return Err(RunFailure::stop(CUT_OFF));
@@ -138,7 +146,7 @@ async fn work(runs: SyncRuns, soft: CancellationToken, claimed: SyncRun) {
             tracing::info!(%source, %run, "a run of a source was stopped, or is elsewhere now");
             Ok(())
         }
-        Err(RunFailure::Interrupted) => release(&runtime, run, claim, false).await,
+        Err(RunFailure::Interrupted) => release(runtime, run, claim, false).await,
         Err(RunFailure::Stopped(why)) => {
             tracing::info!(%source, %run, why, "a run of a source failed");
             runner.end(SyncRunState::Failed, Some(&why)).await.map(drop)
@@ -146,12 +154,12 @@ async fn work(runs: SyncRuns, soft: CancellationToken, claimed: SyncRun) {
         Err(RunFailure::Outage(cause)) => {
             tracing::warn!(%source, %run, cause, "a run of a source rests, since a part of the service is away");
             tokio::select! { () = soft.cancelled() => {}, () = tokio::time::sleep(AFTER_FAILURE) => {} }
-            release(&runtime, run, claim, false).await
+            release(runtime, run, claim, false).await
         }
         Err(RunFailure::Slow(cause)) => {
             tracing::warn!(%source, %run, cause, "a run of a source rests, since the database was too slow");
             tokio::select! { () = soft.cancelled() => {}, () = tokio::time::sleep(AFTER_FAILURE) => {} }
-            release(&runtime, run, claim, true).await
+            release(runtime, run, claim, true).await
         }
     };
     if let Err(error) = ended {

@@ -12,6 +12,7 @@ use lectern_db::{
 use lectern_runtime::{Runtime, leased::lease_end};
 use lectern_sandbox::Sandbox;
 use lectern_shared::{
+    compute::ComputePool,
     ids::{AuditEventId, DocumentId, UserId},
     model::{
         audit::AuditAction,
@@ -22,7 +23,7 @@ use lectern_shared::{
 use secrecy::ExposeSecret;
 
 use super::{
-    bucket,
+    SyncRuns, bucket,
     context::{Enumeration, SyncContext},
     failure::RunFailure,
     feed, folder,
@@ -39,13 +40,15 @@ pub(super) struct SyncRunner<'a> {
     runtime: &'a Runtime,
     sandbox: Sandbox,
     pacer: &'a HostPacer,
+    folders: &'a ComputePool,
     run: SyncRun,
 }
 
 impl<'a> SyncRunner<'a> {
-    pub(super) fn new(runtime: &'a Runtime, sandbox: &Sandbox, pacer: &'a HostPacer, run: SyncRun) -> Self {
+    pub(super) fn new(runs: &'a SyncRuns, run: SyncRun) -> Self {
+        let SyncRuns { runtime, sandbox, pacer, folders } = runs;
         let sandbox = sandbox.for_workspace(run.workspace_id);
-        Self { runtime, sandbox, pacer, run }
+        Self { runtime, sandbox, pacer, folders, run }
     }
 
     /// Goes through with it, and returns how it ended.
@@ -62,6 +65,7 @@ impl<'a> SyncRunner<'a> {
             runtime: self.runtime,
             sandbox: &self.sandbox,
             pacer: self.pacer,
+            folders: self.folders,
             source: &source,
             secret: &secret,
         };
