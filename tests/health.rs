@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     client::{Client, data, envelope, send},
+    command::meddle,
     db::PostgresServer,
     in_both_modes, on_postgres_too,
     service::{Mode, Service},
@@ -13,7 +14,8 @@ use crate::support::{
 in_both_modes!(
     a_started_service_is_live_and_ready,
     sigterm_ends_it_with_exit_code_0,
-    a_killed_service_starts_again
+    a_killed_service_starts_again,
+    a_service_with_another_key_is_refused
 );
 
 on_postgres_too!(a_started_service_is_live_and_ready);
@@ -51,6 +53,34 @@ async fn a_killed_service_starts_again(mode: Mode) {
     assert!(!client.is_ready().await);
     service.restart().await;
     assert_eq!(data(health(&client, "/health/ready").await)["status"], "ready");
+}
+
+async fn a_service_with_another_key_is_refused(mode: Mode) {
+    let mut service = Service::in_mode(mode).start().await;
+    service.terminate().await;
+    let another = "another key, of thirty-two bytes or more";
+    let refusal = service.sibling().env("LECTERN_SECRET_KEY", another).start_refused().await;
+    for (name, status, log) in refusal.processes {
+        assert_ne!(status.code(), Some(0), "{name}");
+        assert!(log.contains("LECTERN_SECRET_KEY_PREVIOUS"), "{name} does not help: {log}");
+    }
+    service.restart().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_can_only_be_read_is_noticed_at_the_start() {
+    let mut service = Service::in_mode(Mode::Cluster).start().await;
+    service.terminate().await;
+    let setup = service.sibling();
+    let read_only = "DO $$ BEGIN
+        EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database());
+    END $$";
+    meddle(Mode::Cluster, &setup, read_only).await;
+    let refusal = setup.start_refused().await;
+    for (name, status, log) in refusal.processes {
+        assert_ne!(status.code(), Some(0), "{name}");
+        assert!(log.contains("read-only"), "{name} does not say why: {log}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

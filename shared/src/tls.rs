@@ -20,6 +20,12 @@ pub(crate) fn client_config() -> Result<rustls::ClientConfig, rustls::Error> {
     CLIENT.clone()
 }
 
+/// Reads the system's authorities, unless that was done before: who asks for a client first would have to wait for it otherwise. It blocks.
+pub fn prepare() {
+    // What is wrong with them is told whoever wants a client.
+    let _read = LazyLock::force(&CLIENT);
+}
+
 /// Chooses the cryptography of TLS connections for the whole process. Call it before the first one; later calls change
 /// nothing.
 pub fn install() {

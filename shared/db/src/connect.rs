@@ -25,7 +25,7 @@ const ACQUIRE: Duration = Duration::from_secs(10);
 const BUSY: Duration = Duration::from_secs(10);
 const POSTGRES_CONNECTIONS: u32 = 20;
 /// Those of them that [`Db::probes`] has for itself.
-const POSTGRES_PROBES: u32 = 2;
+pub(super) const POSTGRES_PROBES: u32 = 2;
 const SQLITE_READERS: u32 = 8;
 /// Rows that SQLite's thread may be ahead of who reads them: each time that it waits costs more than the rows. It takes no more
 /// memory, since whatever is read is collected anyway.

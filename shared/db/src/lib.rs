@@ -273,6 +273,17 @@ impl Db {
         }
     }
 
+    /// Begins to open what [`Db::probes`] has for itself, so that the first question whether the store works does not wait for it. What
+    /// goes wrong is told whoever asks that.
+    pub fn prepare_probes(&self) {
+        if let Self::Postgres { .. } = self {
+            for _ in 0..connect::POSTGRES_PROBES {
+                let db = self.clone();
+                tokio::spawn(async move { db.ping().await });
+            }
+        }
+    }
+
     /// Asks the store for the smallest possible answer, by [`Db::probes`].
     pub async fn ping(&self) -> Result<()> {
         on!(self.probes(), |c| sqlx::query_scalar::<_, i64>("SELECT CAST(1 AS BIGINT)").fetch_one(c))?;

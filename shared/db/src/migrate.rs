@@ -211,8 +211,9 @@ pub async fn standing(db: &Db) -> super::Result<SchemaStatus> {
         "SELECT version, success, checksum FROM _sqlx_migrations ORDER BY version"
     )
     .fetch_all(c))?;
+    let steps = migrations(SqlDialect::of(db));
     for (version, success, checksum) in &applied {
-        let ours = migrations(SqlDialect::of(db)).into_iter().find(|step| step.version == *version);
+        let ours = steps.iter().find(|step| step.version == *version);
         if !success || ours.is_some_and(|step| *step.checksum != **checksum) {
             return Ok(SchemaStatus::Altered(*version));
         }
@@ -237,6 +238,7 @@ async fn has_history(db: &Db) -> super::Result<bool> {
     Ok(tables > 0)
 }
 
+/// Every step with its checksum, which takes a while to make.
 fn migrations(dialect: SqlDialect) -> Vec<Migration> {
     let migration = |step: &MigrationStep| {
         Migration::new(
@@ -264,6 +266,8 @@ pub(super) async fn run_to(db: &Db, version: i64) -> Result<(), MigrationError> 
 
 /// Brings the schema up to date. On PostgreSQL several processes may call this at once, and one does the work; a SQLite file
 /// has one process, which the lock on the data directory ensures.
+///
+/// Each step is a transaction of its own, on an empty database too: there, one for all of them takes as long.
 ///
 /// No step waits for the disk: one that a crash takes back is taken again, and what is committed after them takes them along.
 pub async fn run(db: &Db) -> Result<(), MigrationError> {

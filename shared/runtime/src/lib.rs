@@ -132,40 +132,42 @@ impl Runtime {
     ) -> Result<Self, RuntimeStartError> {
         let data_dir = lock_data_dir(&settings, role)?;
         lectern_shared::tls::install();
+        // They are many files, and the clients at the end are the first that need them.
+        tokio::task::spawn_blocking(lectern_shared::tls::prepare);
         let database = || db::connect(&settings.database);
         let db = retry_while_away("the database", database, DbError::is_connection_failure).await?;
         if matches!(role, ProcessRole::Whole | ProcessRole::ExclusiveCommand) {
             db.keep_reserve().await;
         }
-        let may_migrate = matches!(role, ProcessRole::Whole | ProcessRole::Part);
+        let is_service = matches!(role, ProcessRole::Whole | ProcessRole::Part);
+        if is_service {
+            db.prepare_probes();
+        }
         let is_behind = match db::migrate::standing(&db).await? {
             SchemaStatus::Current => false,
             SchemaStatus::Newer(version) => return Err(RuntimeStartError::NewerSchema(version)),
-            SchemaStatus::Empty if may_migrate => {
+            SchemaStatus::Empty if is_service => {
                 db::migrate::run(&db).await?;
                 false
             }
             SchemaStatus::Empty => return Err(RuntimeStartError::Nothing(place_of(&settings.database))),
-            SchemaStatus::Older(_) | SchemaStatus::Altered(_) if may_migrate => true,
+            SchemaStatus::Older(_) | SchemaStatus::Altered(_) if is_service => true,
             SchemaStatus::Older(_) | SchemaStatus::Altered(_) => return Err(RuntimeStartError::OtherSchema),
         };
         let keyring = Arc::new(open_keyring(&settings, &db).await?);
         let instance = instance_id(&db).await?;
+        let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
         let blobs = BlobStore::open(&settings.blobs).await?;
         let take = || claim_blob_store(&blobs, &settings.blobs, &db, &instance);
         let away = |error: &RuntimeStartError| {
             matches!(error, RuntimeStartError::Blobs(BlobError::Unavailable { .. }))
         };
-        retry_while_away("the blob store", take, away).await?;
+        let taken = retry_while_away("the blob store", take, away);
+        let (taken, ()) = tokio::join!(taken, greet_redis(redis.as_ref()));
+        taken?;
         // Only now that the key and the blobs are known to be of this installation: there is no way back.
         if is_behind {
             db::migrate::run(&db).await?;
-        }
-        let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
-        if let Some(redis) = &redis
-            && let Err(error) = redis.ping().await
-        {
-            tracing::warn!(%error, "Redis does not answer; going on without until it does");
         }
         // Before the index is asked for: a process with another one need not wait for it.
         let index_known = index_is == IndexOpenMode::AsBefore && check_index(&settings, &db).await?;
@@ -319,6 +321,15 @@ async fn check_index(settings: &Settings, db: &Db) -> Result<bool, RuntimeStartE
     }
 }
 
+/// Says in the log when Redis does not answer. Nothing fails for that.
+async fn greet_redis(redis: Option<&Redis>) {
+    if let Some(redis) = redis
+        && let Err(error) = redis.ping().await
+    {
+        tracing::warn!(%error, "Redis does not answer; going on without until it does");
+    }
+}
+
 /// Opens a part that another server holds, and tries again for a while when that is not there yet.
 async fn retry_while_away<T, E: std::fmt::Display>(
     part: &str,
@@ -349,9 +360,9 @@ async fn claim_blob_store(
     let elsewhere = |mark: String| RuntimeStartError::BlobsElsewhere { place: location.to_string(), mark };
     // In this order: what the database knows of was written to the store before.
     let known = singletons::get(db, NAME).await?;
-    let mark = match (blobs.owner().await?, known) {
+    let mark = match (blobs.owner().await?, &known) {
         (Some(mark), _) => mark,
-        (None, Some(mark)) => return Err(elsewhere(mark)),
+        (None, Some(mark)) => return Err(elsewhere(mark.clone())),
         (None, None) => {
             let fresh = format!("{instance}.{}", Uuid::now_v7().simple());
             match blobs.claim(&fresh).await {
@@ -365,6 +376,10 @@ async fn claim_blob_store(
     if !mark.starts_with(instance) {
         return Err(BlobError::Foreign(location.to_string()).into());
     }
+    // The rule. What is recorded stays.
+    if let Some(known) = known {
+        return if known == mark { Ok(()) } else { Err(elsewhere(known)) };
+    }
     let mut tx = db.begin_essential().await?;
     singletons::claim(&mut tx, NAME, &mark).await?;
     tx.commit().await?;
@@ -376,6 +391,7 @@ async fn claim_blob_store(
 
 /// The keys from the settings; embedded, from a file that is made at the first start.
 async fn open_keyring(settings: &Settings, db: &Db) -> Result<Keyring, RuntimeStartError> {
+    let canary = singletons::get(db, CANARY).await?;
     let secret = match (&settings.secret_key, &settings.database) {
         (Some(secret), _) => secret.clone(),
         (None, DatabaseLocation::Postgres(_)) => return Err(RuntimeStartError::SecretMissing),
@@ -385,15 +401,17 @@ async fn open_keyring(settings: &Settings, db: &Db) -> Result<Keyring, RuntimeSt
             match stored_secret(&settings.data_dir).map_err(fail)? {
                 Some(secret) => secret,
                 // A fresh key would only hide what is wrong.
-                None if singletons::get(db, CANARY).await?.is_some() => {
-                    return Err(RuntimeStartError::SecretLost(file));
-                }
+                None if canary.is_some() => return Err(RuntimeStartError::SecretLost(file)),
                 None => fresh_secret(&settings.data_dir).map_err(fail)?,
             }
         }
     };
     let keyring = Keyring::new(&secret, settings.secret_key_previous.as_ref())?;
-    check_canary(&keyring, db).await?;
+    match canary {
+        Some(stored) if opens_canary(&keyring, &stored) => {}
+        Some(_) => return Err(RuntimeStartError::WrongSecret),
+        None => leave_canary(&keyring, db).await?,
+    }
     Ok(keyring)
 }
 
@@ -423,7 +441,8 @@ fn fresh_secret(data_dir: &Path) -> io::Result<SecretString> {
     Ok(SecretString::from(secret))
 }
 
-async fn check_canary(keyring: &Keyring, db: &Db) -> Result<(), RuntimeStartError> {
+/// Records by what these keys are known, unless another process has been quicker, which must have the same.
+async fn leave_canary(keyring: &Keyring, db: &Db) -> Result<(), RuntimeStartError> {
     let sealed = hex(&keyring.encrypt(CiphertextLocation::canary(), CANARY.as_bytes())?);
     let mut tx = db.begin_essential().await?;
     let first = singletons::claim(&mut tx, CANARY, &sealed).await?;
@@ -446,6 +465,9 @@ pub const INSTANCE: &str = "instance";
 /// The installation's own id, made at the first start; what is stored outside the database carries it.
 async fn instance_id(db: &Db) -> Result<String, DbError> {
     const NAME: &str = INSTANCE;
+    if let Some(known) = singletons::get(db, NAME).await? {
+        return Ok(known);
+    }
     let fresh = Uuid::now_v7().to_string();
     let mut tx = db.begin_essential().await?;
     let first = singletons::claim(&mut tx, NAME, &fresh).await?;

@@ -77,6 +77,21 @@ async fn a_connection_is_opened_in_few_turns_of_a_busy_process() {
 }
 
 #[tokio::test]
+async fn connections_for_probes_can_be_opened_before_anybody_asks() {
+    for t in &both().await {
+        let Db::Postgres { probes, .. } = &t.db else { continue };
+        assert_eq!(probes.size(), 0, "nobody has asked");
+        t.db.prepare_probes();
+        let opened = async {
+            while probes.num_idle() == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), opened).await.expect("none is opened");
+    }
+}
+
+#[tokio::test]
 async fn a_request_waits_for_one_transaction_of_the_background_and_not_for_all() {
     let t = &both().await[0];
     assert_eq!(t.name, "SQLite");
