@@ -21,6 +21,7 @@ use clap::{Parser, Subcommand};
 use doctor::command::DoctorArgs;
 use evaluate::EvalArgs;
 use jobs::{JobsCommand, say};
+use lectern_api::HttpInterface;
 use lectern_parse::child;
 use lectern_runtime::{
     ProcessRole, Runtime, RuntimeStartError,
@@ -175,12 +176,13 @@ async fn serve(settings: Settings) -> Result<(), FatalError> {
     lectern_api::check_settings(&settings)?;
     let shutdown = Shutdown::new();
     shutdown.listen()?;
+    let interface = HttpInterface::prepare();
     let opened = process::open(settings.clone(), ProcessRole::Whole, &shutdown);
     let (opened, tools) = tokio::join!(opened, ParsingTools::open(&settings));
     let Some(runtime) = opened? else { return Ok(()) };
     let listener = lectern_api::bind(&runtime)?;
     lectern_worker::start(&runtime, tools?, &shutdown).await?;
-    lectern_api::run(runtime, listener, &shutdown).await
+    lectern_api::run(runtime, listener, interface, &shutdown).await
 }
 
 async fn parse(settings: &Settings, file: &Path, r#type: DocumentType, text: bool) -> Result<(), FatalError> {

@@ -1,6 +1,6 @@
 //! The OpenAPI document, and pages to browse it. They need no credentials, and load nothing from anywhere else.
 
-use std::sync::Arc;
+use std::sync::LazyLock;
 
 use axum::{
     Router,
@@ -10,6 +10,8 @@ use axum::{
     response::Redirect,
     routing::get,
 };
+use futures::FutureExt;
+use tokio::task::spawn_blocking;
 use utoipa::openapi::OpenApi;
 
 use crate::{
@@ -38,26 +40,35 @@ const VENDORED: [(&str, &str, &[u8]); 3] = [
     vendored!("favicon-32x32.png", "image/png"),
 ];
 
-/// The paths of the document and the pages. They are for readers of the interface and no part of it.
-#[expect(clippy::disallowed_methods, reason = "the document does not describe itself and its pages")]
-pub(crate) fn router(document: &OpenApi) -> Router<AppState> {
+/// The files of the pages.
+static PAGES: LazyLock<StaticFiles> = LazyLock::new(StaticFiles::new);
+
+/// The document as it is answered; none when it cannot be written. The pages are made along with it. It blocks.
+fn write(document: &OpenApi) -> Option<StaticFile> {
     let json =
         document.to_json().inspect_err(|error| tracing::error!(%error, "there is no OpenAPI document"));
-    let json = json.ok().map(|json| StaticFile::new("application/json", Bytes::from(json)));
-    let json = move |headers: HeaderMap| async move {
-        json.as_ref().map(|json| json.answer(&headers)).ok_or_else(ApiError::internal)
+    let file = json.ok().map(|json| StaticFile::new("application/json", Bytes::from(json)));
+    LazyLock::force(&PAGES);
+    file
+}
+
+/// The paths of the document and the pages. They are for readers of the interface and no part of it. No start waits until they are
+/// written: who asks for the document before does.
+#[expect(clippy::disallowed_methods, reason = "the document does not describe itself and its pages")]
+pub(crate) fn router(document: OpenApi) -> Router<AppState> {
+    let written = spawn_blocking(move || write(&document)).map(|end| end.ok().flatten()).shared();
+    let json = async move |headers: HeaderMap| {
+        written.await.map(|json| json.answer(&headers)).ok_or_else(ApiError::internal)
     };
-    let pages = Arc::new(StaticFiles::new());
-    let index = Arc::clone(&pages);
     Router::new()
         .route("/openapi.json", get(json))
         // Relative, so that it is right behind a proxy which serves this under a path of its own.
         .route("/docs", get(async || Redirect::permanent("docs/")))
-        .route("/docs/", get(async move |headers: HeaderMap| index.answer("index.html", &headers).await))
+        .route("/docs/", get(async |headers: HeaderMap| PAGES.answer("index.html", &headers).await))
         .route(
             "/docs/{file}",
-            get(async move |file: Result<Path<String>, PathRejection>, headers: HeaderMap| match file {
-                Ok(Path(file)) => pages.answer(&file, &headers).await,
+            get(async |file: Result<Path<String>, PathRejection>, headers: HeaderMap| match file {
+                Ok(Path(file)) => PAGES.answer(&file, &headers).await,
                 // Bytes that are no text name nothing.
                 Err(_) => Err(unknown_path().await),
             }),

@@ -45,7 +45,11 @@ use lectern_shared::{
     config::{ConfigError, EmbedderKind, Settings},
     shutdown::Shutdown,
 };
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{
+    net::TcpListener,
+    sync::oneshot,
+    task::{JoinHandle, spawn_blocking},
+};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -121,14 +125,25 @@ pub fn document() -> OpenApi {
     operations().1
 }
 
+/// What of the HTTP interface needs nothing of the rest of a process: the operations with what describes them, and the pages.
+pub struct HttpInterface(JoinHandle<(Router<AppState>, OpenApi)>);
+
+impl HttpInterface {
+    /// Begins to make it, on a thread of its own: that takes as long as opening the store, which can be done meanwhile.
+    pub fn prepare() -> Self {
+        Self(spawn_blocking(|| {
+            let (router, document) = operations();
+            (router.merge(dashboard::router()), document)
+        }))
+    }
+}
+
 /// The whole HTTP interface.
-fn router(state: AppState) -> Router {
+fn router(state: AppState, prepared: Router<AppState>, document: OpenApi) -> Router {
     let origins = state.runtime.settings.cors_origins.clone();
     let cors = cors::layer(&origins, state.services.origins.clone());
-    let (router, document) = operations();
-    router
-        .merge(docs::router(&document))
-        .merge(dashboard::router())
+    prepared
+        .merge(docs::router(document))
         .merge(mcp::router(&state))
         .fallback(error_response::unknown_path)
         .method_not_allowed_fallback(error_response::method_not_allowed)
@@ -160,12 +175,18 @@ pub fn bind(runtime: &Runtime) -> Result<TcpListener, String> {
 pub fn run(
     runtime: Runtime,
     listener: TcpListener,
+    interface: HttpInterface,
     shutdown: &Shutdown,
 ) -> LocalBoxFuture<'_, Result<(), FatalError>> {
-    Box::pin(answer(runtime, listener, shutdown))
+    Box::pin(answer(runtime, listener, interface, shutdown))
 }
 
-async fn answer(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> Result<(), FatalError> {
+async fn answer(
+    runtime: Runtime,
+    listener: TcpListener,
+    HttpInterface(prepared): HttpInterface,
+    shutdown: &Shutdown,
+) -> Result<(), FatalError> {
     let settings = &runtime.settings;
     let terms = ServerOptions::of(settings, runtime.clock.clone());
     let (addr, data, connections) = (listener.local_addr()?, settings.data_dir.display(), terms.all);
@@ -176,7 +197,8 @@ async fn answer(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) ->
     runtime.reranker.start(&runtime.clock, shutdown);
     let (served, result) = oneshot::channel();
     let state = AppState::new(runtime.clone());
-    let (app, stopping) = (router(state.clone()), shutdown.clone());
+    let (prepared, document) = prepared.await?;
+    let (app, stopping) = (router(state.clone(), prepared, document), shutdown.clone());
     let (runs, recorder) = (EvaluationRuns::new(&state), state.agents.recorder.clone());
     runs.void_claims().await?;
     state.services.oidc.check_workspace().await;

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use lectern_api::HttpInterface;
 use lectern_parse::child;
 use lectern_runtime::{
     ProcessRole,
@@ -46,7 +47,8 @@ async fn serve(settings: Settings) -> Result<(), FatalError> {
     lectern_api::check_settings(&settings)?;
     let shutdown = Shutdown::new();
     shutdown.listen()?;
+    let interface = HttpInterface::prepare();
     let Some(runtime) = process::open(settings, ProcessRole::Part, &shutdown).await? else { return Ok(()) };
     let listener = lectern_api::bind(&runtime)?;
-    lectern_api::run(runtime, listener, &shutdown).await
+    lectern_api::run(runtime, listener, interface, &shutdown).await
 }
