@@ -1,10 +1,10 @@
 //! Scanned pages: recognised with the tesseract that `TEST_TESSERACT` names, in order and in their places; without one, a
 //! document says what is missing of it.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, fs::Permissions, os::unix::fs::PermissionsExt};
 
 use reqwest::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     ingestion::chunks,
@@ -18,7 +18,10 @@ use crate::{
     },
 };
 
-in_both_modes!(a_scan_comes_back_with_its_text_and_a_quote_is_marked_on_it);
+in_both_modes!(
+    a_scan_comes_back_with_its_text_and_a_quote_is_marked_on_it,
+    a_tesseract_that_takes_its_time_holds_up_documents_and_nobody_else
+);
 
 /// What the pages say that are scanned: prose with names, numbers and marks.
 const PROSE: &str = "\
@@ -232,6 +235,30 @@ async fn a_service_that_must_read_scans_does_not_start_without_tesseract() {
     let refusal = setup.start_refused().await;
     assert!(!refusal.status.success());
     assert!(refusal.log.contains("apt-get install tesseract-ocr"), "{}", refusal.log);
+}
+
+async fn a_tesseract_that_takes_its_time_holds_up_documents_and_nobody_else(mode: Mode) {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, go) = (folder.path().join("tesseract"), folder.path().join("go"));
+    let script = format!(
+        "#!/bin/sh\nuntil [ -e {} ]; do sleep 0.05; done\necho 'List of available languages (1):'\necho eng\n",
+        go.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+
+    // It has not said yet which languages it has.
+    let service = Service::in_mode(mode).env("PATH", &path).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let note = json!({"name": "note", "type": "TXT", "content": "Bicycles belong in the cellar."});
+    let created = client.create_document(&note).await;
+    let shown = client.read(&format!("/documents/{}", id(&created))).await;
+    assert_eq!(shown["ingestion"]["status"], "QUEUED", "{shown:#}");
+
+    std::fs::write(&go, "").unwrap();
+    let document = client.wait_until_ingested(id(&created)).await;
+    assert_eq!(document["ingestion"]["status"], "SUCCEEDED", "{document:#}");
 }
 
 /// `TEST_SCAN_PAGES` makes it more pages: 200 of them take some minutes.

@@ -51,15 +51,16 @@ pub enum WorkerStartError {
     Db(#[from] db::DbError),
 }
 
-/// What files are read with, tried out.
+/// What files are read with.
 pub struct ParsingTools {
     sandbox: Sandbox,
-    pdf: PdfEngine,
+    /// What reads PDFs, tried out; none where it is found out after the start, since whatever comes of that will do.
+    pdf: Option<PdfEngine>,
 }
 
 impl ParsingTools {
-    /// Tries the walls around parsers and what the settings say of PDFs, and says in the log what came of it. It needs nothing of the
-    /// rest of a process, which can be opened meanwhile.
+    /// Tries what the settings ask for to read PDFs, and says in the log what came of it. It needs nothing of the rest of a process, which
+    /// can be opened meanwhile.
     ///
     /// # Errors
     /// When parsers cannot be run, or PDFs not be read as the settings say.
@@ -67,8 +68,12 @@ impl ParsingTools {
         let config = SandboxConfig::within(&settings.limits, settings.jobs.parsers)
             .map_err(WorkerStartError::NoBinary)?;
         let sandbox = Sandbox::new(config);
-        let ((), pdf) = tokio::join!(tell_of_walls(&sandbox), PdfEngine::choose(&settings.pdf, &sandbox));
-        Ok(Self { sandbox, pdf: pdf? })
+        let pdf = if PdfEngine::may_be_refused(&settings.pdf) {
+            Some(PdfEngine::choose(&settings.pdf, &sandbox).await?)
+        } else {
+            None
+        };
+        Ok(Self { sandbox, pdf })
     }
 }
 
@@ -91,7 +96,8 @@ async fn start_parts(
     shutdown: &Shutdown,
 ) -> Result<(), WorkerStartError> {
     tell_of_missing_folders(runtime.settings.sync.clone());
-    let ingester = Ingester::new(runtime.clone(), sandbox.clone(), pdf);
+    // Not before: to try them takes as much of the processor as opening the store, and whatever they are, parsers run.
+    tokio::spawn(tell_of_walls(sandbox.clone()));
     if matches!(runtime.settings.database, DatabaseLocation::Sqlite(_)) {
         // This process has the data directory for itself: whoever held a job before is gone.
         let all = Timestamp::from_micros(i64::MAX);
@@ -100,11 +106,35 @@ async fn start_parts(
         db::sync::runs::void_claims(&mut tx).await?;
         tx.commit().await?;
     }
-    consumer::start(&runtime.jobs, &runtime.metrics, ingester, shutdown);
+    match pdf {
+        Some(pdf) => start_consumer(&runtime, sandbox.clone(), pdf, shutdown),
+        None => start_consumer_later(&runtime, &sandbox, shutdown),
+    }
     sweeper::start(runtime.clone(), shutdown);
     webhooks::start(runtime.clone(), shutdown);
     leased::start(SyncRuns::new(runtime, sandbox), shutdown);
     Ok(())
+}
+
+fn start_consumer(runtime: &Runtime, sandbox: Sandbox, pdf: PdfEngine, shutdown: &Shutdown) {
+    let ingester = Ingester::new(runtime.clone(), sandbox, pdf);
+    consumer::start(&runtime.jobs, &runtime.metrics, ingester, shutdown);
+}
+
+/// Takes jobs as soon as it is known what there is to read PDFs with. To ask a program what it has takes as long as opening the store.
+fn start_consumer_later(runtime: &Runtime, sandbox: &Sandbox, shutdown: &Shutdown) {
+    let (runtime, sandbox, stopping) = (runtime.clone(), sandbox.clone(), shutdown.clone());
+    shutdown.spawn(async move {
+        let chosen = tokio::select! {
+            chosen = PdfEngine::choose(&runtime.settings.pdf, &sandbox) => chosen,
+            () = stopping.soft().cancelled() => return,
+        };
+        let pdf = chosen.unwrap_or_else(|error| {
+            tracing::error!(%error, "PDFs are read by the built-in engine, and scanned pages not at all");
+            PdfEngine::default()
+        });
+        start_consumer(&runtime, sandbox, pdf, &stopping);
+    });
 }
 
 /// Says in the log which folders sources may read that are not there. Nothing waits for a disk that does not answer.
@@ -117,8 +147,8 @@ fn tell_of_missing_folders(settings: SyncSettings) {
     });
 }
 
-/// Says in the log what stands around parsers, and what does not.
-async fn tell_of_walls(sandbox: &Sandbox) {
+/// Tries the walls around parsers, and says in the log what stands and what does not.
+async fn tell_of_walls(sandbox: Sandbox) {
     match sandbox.probe_confinement().await {
         Ok(walls) if walls.is_confined() => tracing::info!(%walls, "sandbox"),
         Ok(walls) => tracing::warn!(%walls, "sandbox; see \"What parsers can reach\" in docs/operations.md"),

@@ -64,19 +64,19 @@ pub struct PdfEngine {
 }
 
 impl PdfEngine {
+    /// Whether the settings ask for what may not be there, which is refused. What else there is is taken as it is, and nothing fails.
+    pub(crate) fn may_be_refused(settings: &PdfSettings) -> bool {
+        let library = match (settings.engine, &settings.pdfium) {
+            (PdfEngineChoice::Auto, None) => false,
+            (PdfEngineChoice::Auto | PdfEngineChoice::Pdfium, _) => true,
+        };
+        library || Recogniser::may_be_refused(settings)
+    }
+
     /// Looks for what the settings name, tries it in `sandbox`, and says in the log what reads PDFs from now on.
     pub async fn choose(settings: &PdfSettings, sandbox: &Sandbox) -> Result<Self, PdfEngineError> {
-        let pdfium = match (settings.engine, &settings.pdfium) {
-            (PdfEngineChoice::Auto, None) => None,
-            (PdfEngineChoice::Auto | PdfEngineChoice::Pdfium, named) => {
-                let library = find(named.as_deref())?.ok_or(PdfEngineError::NoLibraryFound)?;
-                if !works(&library, sandbox).await? {
-                    return Err(PdfEngineError::UnusableLibrary(library));
-                }
-                Some(library)
-            }
-        };
-        let ocr = Recogniser::choose(settings).await?;
+        let (pdfium, ocr) = tokio::join!(usable_library(settings, sandbox), Recogniser::choose(settings));
+        let (pdfium, ocr) = (pdfium?, ocr?);
         match &pdfium {
             Some(library) => {
                 tracing::info!(engine = "pdfium", library = %library.display(), ocr = ocr.is_some(), "PDFs");
@@ -117,6 +117,24 @@ impl PdfEngine {
     }
 }
 
+/// The pdfium library, if the settings want it, tried.
+async fn usable_library(
+    settings: &PdfSettings,
+    sandbox: &Sandbox,
+) -> Result<Option<PathBuf>, PdfEngineError> {
+    match (settings.engine, &settings.pdfium) {
+        (PdfEngineChoice::Auto, None) => Ok(None),
+        (PdfEngineChoice::Auto | PdfEngineChoice::Pdfium, named) => {
+            let library = find(named.as_deref())?.ok_or(PdfEngineError::NoLibraryFound)?;
+            if works(&library, sandbox).await? {
+                Ok(Some(library))
+            } else {
+                Err(PdfEngineError::UnusableLibrary(library))
+            }
+        }
+    }
+}
+
 /// Where the pdfium library is: at `setting` (a file, or a folder that holds it), else beside the running program, else
 /// where systems have their libraries.
 fn find(setting: Option<&Path>) -> Result<Option<PathBuf>, PdfEngineError> {
@@ -148,6 +166,16 @@ async fn works(library: &Path, sandbox: &Sandbox) -> Result<bool, SandboxError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_start_waits_for_what_the_settings_ask_for_alone() {
+        let nothing = PdfSettings::default();
+        assert!(!PdfEngine::may_be_refused(&nothing));
+        let named = PdfSettings { pdfium: Some("/nowhere".into()), ..nothing.clone() };
+        assert!(PdfEngine::may_be_refused(&named));
+        let wanted = PdfSettings { engine: PdfEngineChoice::Pdfium, ..nothing };
+        assert!(PdfEngine::may_be_refused(&wanted));
+    }
 
     #[test]
     fn the_library_is_found_by_its_file_or_its_folder() {

@@ -75,8 +75,17 @@ enum OcrEngine {
 }
 
 impl Recogniser {
+    /// Whether the settings name what may not be there. What is asked for by nobody is done without.
+    pub(super) fn may_be_refused(settings: &PdfSettings) -> bool {
+        settings.ocr.as_ref().is_some_and(|settings| match &settings.program {
+            OcrProgram::Command(_) => true,
+            OcrProgram::Tesseract { is_required, languages } => *is_required || languages.is_some(),
+        })
+    }
+
     /// What the settings name, or what is there; it says in the log why there is none.
     pub(super) async fn choose(settings: &PdfSettings) -> Result<Option<Self>, OcrStartError> {
+        let strict = Self::may_be_refused(settings);
         let Some(settings) = &settings.ocr else { return Ok(None) };
         match &settings.program {
             OcrProgram::Command(words) => {
@@ -87,7 +96,6 @@ impl Recogniser {
             }
             OcrProgram::Tesseract { is_required, languages } => {
                 let languages = languages.as_deref();
-                let strict = *is_required || languages.is_some();
                 match Tesseract::choose(settings, languages).await {
                     Ok(tesseract) => Ok(Some(Self(OcrEngine::Tesseract(tesseract)))),
                     Err(OcrStartError::NoTesseract) if !*is_required => {
