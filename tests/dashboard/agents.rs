@@ -78,7 +78,8 @@ async fn what_is_taken_away_of_a_later_page_leads_back_to_it_as_long_as_it_is_th
     let page = async |visits: &Visits<'_>, path: &str| {
         let html = visits.get(path).await.text().await.expect("a text");
         let hidden = |name: &str| {
-            let inputs = html.split(&format!("name=\"{name}\" value=\"")).skip(1);
+            let before = format!("name=\"{name}\" value=\"");
+            let inputs = html.split(&before).skip(1);
             inputs.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect::<Vec<_>>()
         };
         (hidden("document"), hidden("documents"), html.contains("First page"))
