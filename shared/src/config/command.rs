@@ -36,7 +36,7 @@ pub(super) fn words(text: &str) -> ParseResult<Vec<String>> {
 
 /// Whether the word before a program is what a shell sets for it, which may be a secret: `NAME=value`. Folders may have such names.
 fn is_variable(word: &str) -> bool {
-    word.split('/').next().is_some_and(|first| first.contains('='))
+    !word.starts_with('-') && word.split('/').next().is_some_and(|first| first.contains('='))
 }
 
 /// The quote that is not closed, or the backslash that nothing stands behind: which character of a command it is, from 1.
