@@ -25,6 +25,8 @@ const TOLD: usize = 24_000;
 const KEPT: u32 = 200;
 /// Bytes of a text that is too long, which are counted at a time.
 const PIECE: usize = 96;
+/// Stands for what is left out of a text.
+const MARK: &str = " … ";
 
 /// The turns of somebody's session, oldest first, within the room that the model has for them.
 pub(super) async fn recall(
@@ -119,7 +121,7 @@ fn shortened(text: &str, room: usize) -> String {
             Some(_) | None => break,
         }
     }
-    format!("{} … {}", part(0, head).trim_end(), part(tail, text.len()).trim_start())
+    format!("{}{MARK}{}", part(0, head).trim_end(), part(tail, text.len()).trim_start())
 }
 
 /// What of the turns an agent's prompt of at most so many bytes has room for, if it holds them itself. `bare` is the prompt without any.
@@ -137,7 +139,7 @@ pub(super) fn held(
 }
 
 /// The last of some turns, oldest first, of which a prompt has so many bytes at most: tokens say little of how large a text is. Of the
-/// newest, the middle is left out if it alone is larger.
+/// newest, the middle is left out if it alone is larger; nothing is told where even the marks of that have no room.
 fn within_bytes(bytes: usize, mut turns: Vec<(String, String)>) -> Vec<(String, String)> {
     let mut left = bytes;
     let fits = |(question, answer): &&(String, String)| {
@@ -149,15 +151,14 @@ fn within_bytes(bytes: usize, mut turns: Vec<(String, String)>) -> Vec<(String, 
     if kept > 0 {
         return turns.split_off(turns.len() - kept);
     }
-    let Some((question, answer)) = turns.pop() else { return turns };
     let room = bytes.saturating_sub(BESIDES_TURN);
+    let Some((question, answer)) = turns.pop().filter(|_| room >= 2 * MARK.len()) else { return Vec::new() };
     let for_question = room.saturating_sub(answer.len()).max(room / 2).min(question.len());
     vec![(cut(&question, for_question), cut(&answer, room - for_question))]
 }
 
 /// A text within so many bytes: its beginning and its end, if it has more.
 fn cut(text: &str, bytes: usize) -> String {
-    const MARK: &str = " … ";
     if text.len() <= bytes {
         return text.to_owned();
     }
@@ -271,9 +272,14 @@ mod tests {
             ("Well?".to_owned(), "äöü ".repeat(1_000)),
             ("東京都".repeat(1_000), "東京都".repeat(1_000)),
         ] {
-            let told = within_bytes(200, vec![turn(1), (question, answer)]);
+            let turns = vec![turn(1), (question, answer)];
+            let told = within_bytes(200, turns.clone());
             assert!(told.len() == 1 && (20..=200).contains(&size(&told)), "{told:?}");
-            assert!(told[0].0.contains(" … ") || told[0].1.contains(" … "), "{told:?}");
+            assert!(told[0].0.contains(MARK) || told[0].1.contains(MARK), "{told:?}");
+            for bytes in 0..100 {
+                let told = within_bytes(bytes, turns.clone());
+                assert!(size(&told) <= bytes, "{bytes}: {told:?}");
+            }
         }
     }
 
