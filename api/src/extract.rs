@@ -92,11 +92,13 @@ pub(crate) struct BodySender {
 impl BodySender {
     /// The sender of a request, whose credential was looked at before.
     pub(crate) fn of(request: &Request) -> Self {
+        let caller = request.extensions().get::<Caller>();
+        let is_admin = caller.is_some_and(|caller| caller.user.is_admin);
         let route = request.extensions().get::<MatchedPath>();
         Self {
-            actor: request.extensions().get::<Caller>().map(Caller::actor),
+            actor: caller.map(Caller::actor),
             workspace: path_workspace(request.uri()).and_then(|id| id.parse().ok()),
-            permission: route.and_then(|route| needed(request.method(), route.as_str())),
+            permission: route.and_then(|route| needed(request.method(), route.as_str(), is_admin)),
         }
     }
 
@@ -117,9 +119,9 @@ pub(crate) fn path_workspace(uri: &Uri) -> Option<&str> {
     uri.path().strip_prefix("/workspaces/")?.split('/').next()
 }
 
-/// What a route asks of whoever sends a body to it, as far as that is more than to be known, and not up to the body: what of a workspace
-/// is changed decides who may change it.
-fn needed(method: &Method, route: &str) -> Option<Permission> {
+/// What a route asks of whoever sends a body to it, as far as that is more than to be known, and not up to the body: an admin may change
+/// what a workspace may hold without a role in it, and not its name.
+fn needed(method: &Method, route: &str, is_admin: bool) -> Option<Permission> {
     let parts: Vec<&str> = route.split('/').skip(1).collect();
     if let ["api", "v1", "agents", _, "predict"] = parts.as_slice() {
         return None;
@@ -133,7 +135,7 @@ fn needed(method: &Method, route: &str) -> Option<Permission> {
             ["agents" | "prompts" | "tools" | "api-tokens" | "evaluations" | "webhooks", ..]
             | ["agent-documents" | "agent-collections" | "agent-tools", ..]
             | ["traces", _, "cases"] => Some(Permission::BuildAgents),
-            ["workspaces", _] if *method == Method::DELETE => Some(Permission::ManageWorkspace),
+            ["workspaces", _] if *method == Method::DELETE || !is_admin => Some(Permission::ManageWorkspace),
             ["workspaces", _, "members" | "invitations", ..] => Some(Permission::ManageWorkspace),
             _ => None,
         },
@@ -195,14 +197,17 @@ mod tests {
             (Method::POST, "/api/v1/traces/{id}/cases", Some(Permission::BuildAgents)),
             (Method::POST, "/api/v1/traces/{id}/feedback", None),
             (Method::POST, "/api/v1/workspaces", None),
-            (Method::PATCH, "/api/v1/workspaces/{id}", None),
+            (Method::PATCH, "/api/v1/workspaces/{id}", Some(Permission::ManageWorkspace)),
             (Method::DELETE, "/api/v1/workspaces/{id}", Some(Permission::ManageWorkspace)),
             (Method::PATCH, "/api/v1/workspaces/{id}/members/{userId}", Some(Permission::ManageWorkspace)),
             (Method::PATCH, "/api/v1/users/me", None),
             (Method::POST, "/admin/jobs/retry", None),
         ] {
-            assert_eq!(needed(&method, route), permission, "{method} {route}");
+            assert_eq!(needed(&method, route, false), permission, "{method} {route}");
         }
+        let workspace = "/api/v1/workspaces/{id}";
+        assert_eq!(needed(&Method::PATCH, workspace, true), None, "an admin may set what it may hold");
+        assert_eq!(needed(&Method::DELETE, workspace, true), Some(Permission::ManageWorkspace));
     }
 
     #[test]

@@ -290,7 +290,7 @@ async fn every_cell_of_the_table_of_roles_is_as_it_is_published(mode: Mode) {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_may_not_is_told_so_whatever_is_wrong_with_the_body() {
     let service = Service::start().await;
-    service.signed_up("operator@example.com").await;
+    let operator = service.signed_up("operator@example.com").await;
     let ada = service.signed_up("ada@example.com").await;
     let team = Team::of(&ada, "Archive").await;
     let victim = team.joined(&service, "victim", "asker").await;
@@ -303,7 +303,7 @@ async fn whoever_may_not_is_told_so_whatever_is_wrong_with_the_body() {
     let mut cells = 0;
     for operation in described(&ada).await.iter().filter(|operation| operation.secured) {
         let (name, need) = (operation.name.as_str(), need_of(&operation.name));
-        // Who may change a workspace is up to what of it is changed.
+        // Nothing is wrong with a change of a workspace that changes nothing.
         if !matches!(operation.body, Sent::Json(_)) || need == Need::Admin || name == "PATCH /workspaces/{}" {
             continue;
         }
@@ -328,6 +328,11 @@ async fn whoever_may_not_is_told_so_whatever_is_wrong_with_the_body() {
     let (_, asker) = &members[0];
     let (status, body) = asker.patch("/users/me", &json!({ "name": 1 })).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
+    let (own, wrong) = (team.path(""), json!({ "name": 1 }));
+    assert_eq!(asker.patch(&own, &wrong).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(team.owner.patch(&own, &wrong).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+    let (status, body) = operator.patch(&own, &json!({ "quotas": 1 })).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "an admin may set quotas: {body:#}");
     // What is in another workspace is not there, before anything is said of roles and bodies.
     let stranger = service.signed_up("stranger@example.com").await;
     let (status, body) = stranger.patch(&team.member(&victim), &json!({ "role": 1 })).await;
