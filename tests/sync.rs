@@ -30,6 +30,7 @@ in_both_modes!(
     a_source_that_is_changed_while_it_runs_is_read_again,
     a_source_that_is_put_right_loses_nothing_to_what_was_asked_before,
     a_workspace_that_is_full_gets_no_more_documents,
+    what_a_source_has_made_larger_leaves_less_room,
     a_quota_that_is_lowered_holds_in_the_run_that_is_under_way,
     a_feed_that_no_reader_survives_fails_alone,
     what_cannot_be_a_source_is_refused_with_what_to_change
@@ -353,6 +354,23 @@ async fn a_workspace_that_is_full_gets_no_more_documents(mode: Mode) {
         listed.iter().any(|(_, outcome, reason)| outcome == "failed" && reason.contains("may store")),
         "{listed:?}"
     );
+}
+
+async fn what_a_source_has_made_larger_leaves_less_room(mode: Mode) {
+    let service = setup(mode).env("LECTERN_MAX_STORAGE", "64KiB").start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let page = "<title>a</title><p>Page a.</p>";
+    web.serve("/a", "text/html", page);
+    web.serve("/sitemap.xml", "text/plain", web.url("/a"));
+    let source = source(&client, "site", json!({"url": web.url("/")})).await;
+    assert_eq!(counts(&run(&client, &source).await), [1, 0, 0, 0, 0]);
+    web.serve("/a", "text/html", format!("{page}<!-- {} -->", "x".repeat(40_000)));
+    assert_eq!(counts(&run(&client, &source).await), [0, 1, 0, 0, 0]);
+    let text = json!({"name": "more", "type": "TXT", "content": "word ".repeat(6_000)});
+    let (status, answer) = client.post("/documents", &text).await;
+    let refused = (StatusCode::FORBIDDEN, &json!("quota_exceeded"));
+    assert_eq!((status, &answer["error"]["code"]), refused, "{answer:#}");
 }
 
 async fn a_quota_that_is_lowered_holds_in_the_run_that_is_under_way(mode: Mode) {

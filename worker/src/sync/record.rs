@@ -282,9 +282,9 @@ impl<'a> RunRecorder<'a> {
             return self.note(item.key, SyncOutcome::Changed, Some(id), more).await;
         }
         let Runtime { db, jobs, blobs, .. } = self.runtime;
-        let workspace = self.run.workspace_id;
+        let (workspace, bytes) = (self.run.workspace_id, item.staged.bytes);
         let mut tx = db.begin().await?;
-        let no_room = self.no_room(&mut tx, item.staged.bytes, 0).await?;
+        let no_room = self.no_room(&mut tx, bytes, 0).await?;
         drop(tx);
         if let Some(why) = no_room {
             return self.failed(item.key, &why, Some(&known)).await;
@@ -293,30 +293,38 @@ impl<'a> RunRecorder<'a> {
         let stored = self.store(id, item.staged).await?;
         let replaced = async {
             let mut tx = self.begin(&more, Durability::Promised).await?;
+            // Others of the workspace may have come meanwhile, and what is stored has to be counted where it is stored.
+            if let Some(why) = self.no_room(&mut tx, bytes, 0).await? {
+                return Ok(Err(why));
+            }
             if !documents::lock(&mut tx, workspace, id).await? {
-                return Ok(None);
+                return Ok(Ok(None));
             }
             let file = blob_file(&stored, item.file_name.as_deref(), &mime);
             let r#type = document_type(identity, item.url.is_some());
             let former = uploads::replace(&mut tx, workspace, id, r#type, &file, jobs.now()).await?;
             if former.is_none() || !jobs.enqueue_ingest(&mut tx, workspace, id).await? {
-                return Ok(None);
+                return Ok(Ok(None));
             }
             self.put(&mut tx, item.key, id, item.validators, version).await?;
             items::note(&mut tx, self.run, item.key, SyncOutcome::Changed, None, Some(id)).await?;
             tx.commit().await?;
-            Ok::<_, RunFailure>(former)
+            Ok::<_, RunFailure>(Ok(former))
         };
         match replaced.await {
-            Ok(Some(former)) => {
+            Ok(Ok(Some(former))) => {
                 self.count(more);
                 jobs.doorbell().ring(1);
                 Ok(blobs.remove(&former).await?)
             }
             // Somebody has just deleted it.
-            Ok(None) => {
+            Ok(Ok(None)) => {
                 blobs.remove(&stored.key).await?;
                 self.unchanged(&known).await
+            }
+            Ok(Err(why)) => {
+                blobs.remove(&stored.key).await?;
+                self.failed(item.key, &why, Some(&known)).await
             }
             Err(RunFailure::Lost) => {
                 blobs.remove(&stored.key).await?;
