@@ -325,5 +325,11 @@ async fn who_asks_is_read_with_what_the_workspace_stores_at_most() {
         assert_eq!(known().await, None, "{}", t.name);
         add(&t.db, owner, 14).await.unwrap().unwrap();
         assert_eq!(known().await, Some(7), "{}", t.name);
+        // A request that has come before the quota was set knows nothing of it.
+        let (row, unlimited) = (plain(owner, "text"), StorageDemand { more: 7, allowed: None });
+        commit!(t.db, |tx| documents::insert(tx, &row, at(0)));
+        let queued = commit!(t.db, |tx| jobs::enqueue_new(tx, owner, row.id, unlimited, ATTEMPTS, at(0)));
+        assert!(queued.is_ok(), "{}", t.name);
+        assert_eq!(known().await, Some(14), "{}: it counts all the same", t.name);
     }
 }

@@ -1,11 +1,17 @@
-//! What is stored of a document besides its row.
+//! What is stored of a document besides its row, and who comes while it is deleted.
 
 use lectern_shared::model::space::EmbeddingSpace;
 
 use crate::{
     agents,
-    documents::deletion::{DocumentHoldings, holdings},
-    testing::{at, both, claim, commit, enqueue, made_in, published, staged_in, workspace},
+    documents::{
+        self,
+        deletion::{DocumentHoldings, holdings},
+    },
+    testing::{
+        at, both, claim, commit, document, enqueue, finished_or_blocked, made_in, published, staged_in,
+        workspace,
+    },
     tests::agents::agent,
 };
 
@@ -35,5 +41,20 @@ async fn what_a_document_holds_is_counted_over_all_its_generations() {
         };
         assert_eq!(commit!(t.db, |tx| holdings(tx, owner, id)), Some(expected), "{}", t.name);
         assert_eq!(commit!(t.db, |tx| holdings(tx, other, id)), None, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_document_that_is_being_deleted_does_not_find_it() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let id = document(&t.db, owner, "one", at(0)).await;
+        let mut deleting = t.db.begin().await.unwrap();
+        assert!(documents::delete(&mut deleting, owner, id, at(1), at(1)).await.unwrap(), "{}", t.name);
+        let db = t.db.clone();
+        let changing = tokio::spawn(async move { commit!(db, |tx| documents::find_locked(tx, owner, id)) });
+        finished_or_blocked(&t.db, &changing).await;
+        deleting.commit().await.unwrap();
+        assert!(changing.await.unwrap().is_none(), "{}", t.name);
     }
 }
