@@ -3,7 +3,7 @@
 use axum::{
     body::{Body, Bytes, HttpBody},
     extract::{FromRef, FromRequest, FromRequestParts, Request},
-    http::{HeaderMap, HeaderName, HeaderValue, Uri, header, request::Parts},
+    http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use lectern_shared::secrets::{hex, sha256};
@@ -14,7 +14,6 @@ use crate::{
     auth::Caller,
     body::{BodyReader, JsonBody},
     error::{ApiError, FieldError},
-    extract::{BodySender, path_workspace},
     fields::{FromFields, SenderTrust, validate},
     openapi::SuccessResponse,
     services::{
@@ -46,30 +45,21 @@ impl<T: FromFields + Send + 'static> FromRequest<AppState> for CreateRequest<T> 
         // Before the body is read. Whoever lost the credential that made something is not shown it again either.
         let caller = Caller::from_request_parts(&mut parts, state).await?;
         let key = IdempotencyKey::of(&parts.headers)?;
-        let uri = parts.uri.clone();
+        let path = parts.uri.path().to_owned();
         let request = Request::from_parts(parts, body);
-        let sender = BodySender::of(&request);
-        let workspaces = &state.services.workspaces;
         let has_key = key.0.is_some();
         let read = move |sent: JsonBody| {
             let content = if has_key { canonical(&sent.value) } else { String::new() };
             (content, validate(&sent.value))
         };
-        let read = BodyReader::from_ref(state).read_as(request, SenderTrust::Known, read).await;
-        let (content, body) = match read {
-            Ok(read) => read,
-            Err(wrong) => return Err(sender.refusal(workspaces, wrong).await.into()),
-        };
-        let actor = acting(state, &caller, &uri).await?;
-        let once = key.once(&actor, uri.path(), content.as_bytes());
+        let (content, body) = BodyReader::from_ref(state).read_as(request, SenderTrust::Known, read).await?;
+        let actor = acting(state, &caller, &path).await?;
+        let once = key.once(&actor, &path, content.as_bytes());
         // The database may take its time, for which the content is not held.
         drop(content);
         match state.services.creations.stored_response(&once).await? {
             Some(told) => Err(CreateRejection::Earlier(creation_response(CreationOutcome::Before(told)))),
-            None => match body {
-                Ok(body) => Ok(Self { body, once }),
-                Err(wrong) => Err(sender.refusal(workspaces, wrong).await.into()),
-            },
+            None => Ok(Self { body: body?, once }),
         }
     }
 }
@@ -98,7 +88,7 @@ impl FromRequestParts<AppState> for BareCreateRequest {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, CreateRejection> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let key = IdempotencyKey::of(&parts.headers)?;
-        let actor = acting(state, &caller, &parts.uri).await?;
+        let actor = acting(state, &caller, parts.uri.path()).await?;
         let once = key.once(&actor, parts.uri.path(), &[]);
         match state.services.creations.stored_response(&once).await? {
             Some(told) => Err(CreateRejection::Earlier(creation_response(CreationOutcome::Before(told)))),
@@ -111,8 +101,10 @@ impl FromRequestParts<AppState> for BareCreateRequest {
 ///
 /// # Errors
 /// Not found, where the caller is no member.
-async fn acting(state: &AppState, caller: &Caller, uri: &Uri) -> Result<Actor, ApiError> {
-    match path_workspace(uri) {
+async fn acting(state: &AppState, caller: &Caller, path: &str) -> Result<Actor, ApiError> {
+    // What handlers see of a path is behind `/api/v1`.
+    let named = path.strip_prefix("/workspaces/").and_then(|rest| rest.split('/').next());
+    match named {
         None => Ok(Actor::clone(&caller.actor())),
         Some(id) => {
             let id = id.parse().map_err(|_| ApiError::not_found("workspace"))?;

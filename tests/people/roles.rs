@@ -287,58 +287,6 @@ async fn every_cell_of_the_table_of_roles_is_as_it_is_published(mode: Mode) {
     assert!(cells > 400, "so few cells prove nothing: {cells}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_not_is_told_so_whatever_is_wrong_with_the_body() {
-    let service = Service::start().await;
-    let operator = service.signed_up("operator@example.com").await;
-    let ada = service.signed_up("ada@example.com").await;
-    let team = Team::of(&ada, "Archive").await;
-    let victim = team.joined(&service, "victim", "asker").await;
-    let places = Places::of(&team, &victim).await;
-    let members = [
-        (Need::Asker, team.joined(&service, "asker", "asker").await),
-        (Need::Editor, team.joined(&service, "editor", "editor").await),
-        (Need::Builder, team.joined(&service, "builder", "builder").await),
-    ];
-    let mut cells = 0;
-    for operation in described(&ada).await.iter().filter(|operation| operation.secured) {
-        let (name, need) = (operation.name.as_str(), need_of(&operation.name));
-        // Nothing is wrong with a change of a workspace that changes nothing.
-        if !matches!(operation.body, Sent::Json(_)) || need == Need::Admin || name == "PATCH /workspaces/{}" {
-            continue;
-        }
-        for (role, member) in members.iter().filter(|(role, _)| *role < need) {
-            for wrong in ["{}", "[]", "{", r#"{"name": [], "agentId": {}}"#] {
-                let path = places.fill(&operation.path);
-                let request = member.request_anywhere(operation.method.clone(), &path);
-                let request = request.header(CONTENT_TYPE, "application/json").body(wrong);
-                let (status, _, body) = answer(request).await;
-                assert_eq!(status, StatusCode::FORBIDDEN, "{name} by {role:?} with {wrong}: {body:#}");
-                let code = &body["error"]["code"];
-                assert_eq!(code, "role_required", "{name} by {role:?} with {wrong}: {body:#}");
-                cells += 1;
-            }
-        }
-    }
-    assert!(cells > 150, "so few cells prove nothing: {cells}");
-    // Whoever may is told what is wrong, and so is whoever needs no role.
-    let (_, editor) = &members[1];
-    let (status, body) = editor.post("/tags", &json!({})).await;
-    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
-    let (_, asker) = &members[0];
-    let (status, body) = asker.patch("/users/me", &json!({ "name": 1 })).await;
-    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
-    let (own, wrong) = (team.path(""), json!({ "name": 1 }));
-    assert_eq!(asker.patch(&own, &wrong).await.0, StatusCode::FORBIDDEN);
-    assert_eq!(team.owner.patch(&own, &wrong).await.0, StatusCode::UNPROCESSABLE_ENTITY);
-    let (status, body) = operator.patch(&own, &json!({ "quotas": 1 })).await;
-    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "an admin may set quotas: {body:#}");
-    // What is in another workspace is not there, before anything is said of roles and bodies.
-    let stranger = service.signed_up("stranger@example.com").await;
-    let (status, body) = stranger.patch(&team.member(&victim), &json!({ "role": 1 })).await;
-    assert_eq!(status, StatusCode::NOT_FOUND, "{body:#}");
-}
-
 async fn no_write_begins_after_a_demotion(mode: Mode) {
     const MEMBERS: usize = 20;
     let service = Service::in_mode(mode).start().await;
