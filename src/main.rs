@@ -178,10 +178,14 @@ async fn serve(settings: Settings) -> Result<(), FatalError> {
     shutdown.listen()?;
     let interface = HttpInterface::prepare();
     let opened = process::open(settings.clone(), ProcessRole::Whole, &shutdown);
-    let (opened, tools) = tokio::join!(opened, ParsingTools::open(&settings));
+    let (opened, tools) = tokio::join!(opened, ParsingTools::open(&settings, &shutdown));
     let Some(runtime) = opened? else { return Ok(()) };
+    let Some(tools) = tools? else {
+        shutdown.finished(runtime.close()).await;
+        return Ok(());
+    };
     let listener = lectern_api::bind(&runtime)?;
-    lectern_worker::start(&runtime, tools?, &shutdown).await?;
+    lectern_worker::start(&runtime, tools, &shutdown).await?;
     lectern_api::run(runtime, listener, interface, &shutdown).await
 }
 

@@ -40,8 +40,8 @@ pub(crate) async fn run(settings: Settings) -> Result<(), FatalError> {
     let queued = db::jobs::enqueue_again(&mut tx, ReindexTarget::OutsideSpace(space.id), now).await?;
     tx.commit().await?;
     tracing::info!(documents = queued, model = space.model, "queued to be embedded");
-    if alone {
-        let tools = ParsingTools::open(&runtime.settings).await?;
+    // Without them it was asked to stop, which is told below.
+    if alone && let Some(tools) = ParsingTools::open(&runtime.settings, &shutdown).await? {
         lectern_worker::start(&runtime, tools, &shutdown).await?;
     }
     runtime.jobs.doorbell().ring(runtime.settings.jobs.concurrency);

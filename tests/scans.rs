@@ -5,6 +5,7 @@ use std::{fmt::Write as _, fs::Permissions, os::unix::fs::PermissionsExt};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
     ingestion::chunks,
@@ -13,8 +14,10 @@ use crate::{
         command::upload,
         in_both_modes,
         pdf::{PdfBuilder, pdf_with_pages, text_content},
+        process::POLL,
         scan::{PAGE, ScanPlace, add_photo, drawn, likeness, scan, with_tesseract},
-        service::{Mode, Service},
+        service::{Mode, Service, Setup},
+        within_deadline,
     },
 };
 
@@ -237,26 +240,46 @@ async fn a_service_that_must_read_scans_does_not_start_without_tesseract() {
     assert!(refusal.log.contains("apt-get install tesseract-ocr"), "{}", refusal.log);
 }
 
-async fn a_tesseract_that_takes_its_time_holds_up_documents_and_nobody_else(mode: Mode) {
+/// A service with a tesseract that says which languages it has when there is a file `go` in this folder, and has made a file `asked` there
+/// before. A page may take it longer than a test is patient.
+fn with_slow_tesseract(mode: Mode) -> (TempDir, Setup) {
     let folder = tempfile::tempdir().unwrap();
-    let (program, go) = (folder.path().join("tesseract"), folder.path().join("go"));
+    let (program, place) = (folder.path().join("tesseract"), folder.path().display());
     let script = format!(
-        "#!/bin/sh\nuntil [ -e {} ]; do sleep 0.05; done\necho 'List of available languages (1):'\necho eng\n",
-        go.display()
+        "#!/bin/sh\ncd {place} && : > asked\nuntil [ -e go ]; do sleep 0.05; done\n\
+         echo 'List of available languages (1):'\necho eng\n"
     );
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let path = format!("{place}:{}", std::env::var("PATH").unwrap());
+    let setup = Service::in_mode(mode).env("PATH", &path).env("LECTERN_OCR_TIMEOUT", "1h");
+    (folder, setup)
+}
 
-    // It has not said yet which languages it has.
-    let service = Service::in_mode(mode).env("PATH", &path).start().await;
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_waits_for_tesseract_can_be_stopped() {
+    let (folder, setup) = with_slow_tesseract(Mode::Embedded);
+    let mut service = setup.env("LECTERN_OCR", "on").begin().await;
+    let asked = async {
+        while !folder.path().join("asked").exists() {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline("tesseract to be asked", asked).await;
+    let status = service.terminate().await;
+    assert_eq!(status.code(), Some(0), "{status}");
+}
+
+async fn a_tesseract_that_takes_its_time_holds_up_documents_and_nobody_else(mode: Mode) {
+    let (folder, setup) = with_slow_tesseract(mode);
+    let service = setup.start().await;
     let client = service.signed_up("ada@example.com").await;
     let note = json!({"name": "note", "type": "TXT", "content": "Bicycles belong in the cellar."});
     let created = client.create_document(&note).await;
     let shown = client.read(&format!("/documents/{}", id(&created))).await;
     assert_eq!(shown["ingestion"]["status"], "QUEUED", "{shown:#}");
 
-    std::fs::write(&go, "").unwrap();
+    std::fs::write(folder.path().join("go"), "").unwrap();
     let document = client.wait_until_ingested(id(&created)).await;
     assert_eq!(document["ingestion"]["status"], "SUCCEEDED", "{document:#}");
 }

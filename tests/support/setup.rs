@@ -152,6 +152,11 @@ impl Setup {
         service
     }
 
+    /// Starts every process of the service, and waits for none.
+    pub async fn begin(self) -> Service {
+        Service::spawn(self).await
+    }
+
     /// Starts the service and expects that each of its processes refuses to run.
     pub async fn start_refused(self) -> Refusal {
         Service::spawn(self).await.refusal().await

@@ -60,20 +60,23 @@ pub struct ParsingTools {
 
 impl ParsingTools {
     /// Tries what the settings ask for to read PDFs, and says in the log what came of it. It needs nothing of the rest of a process, which
-    /// can be opened meanwhile.
+    /// can be opened meanwhile. None when the process was asked to stop before it was known.
     ///
     /// # Errors
     /// When parsers cannot be run, or PDFs not be read as the settings say.
-    pub async fn open(settings: &Settings) -> Result<Self, WorkerStartError> {
+    pub async fn open(settings: &Settings, shutdown: &Shutdown) -> Result<Option<Self>, WorkerStartError> {
         let config = SandboxConfig::within(&settings.limits, settings.jobs.parsers)
             .map_err(WorkerStartError::NoBinary)?;
         let sandbox = Sandbox::new(config);
-        let pdf = if PdfEngine::may_be_refused(&settings.pdf) {
-            Some(PdfEngine::choose(&settings.pdf, &sandbox).await?)
-        } else {
-            None
+        if !PdfEngine::may_be_refused(&settings.pdf) {
+            return Ok(Some(Self { sandbox, pdf: None }));
+        }
+        let pdf = tokio::select! {
+            chosen = PdfEngine::choose(&settings.pdf, &sandbox) => chosen?,
+            // A program that does not answer must not keep the process from being stopped.
+            () = shutdown.soft().cancelled() => return Ok(None),
         };
-        Ok(Self { sandbox, pdf })
+        Ok(Some(Self { sandbox, pdf: Some(pdf) }))
     }
 }
 

@@ -50,10 +50,14 @@ async fn work(settings: Settings) -> Result<(), FatalError> {
     let shutdown = Shutdown::new();
     shutdown.listen()?;
     let opened = process::open(settings.clone(), ProcessRole::Part, &shutdown);
-    let (opened, tools) = tokio::join!(opened, ParsingTools::open(&settings));
+    let (opened, tools) = tokio::join!(opened, ParsingTools::open(&settings, &shutdown));
     let Some(runtime) = opened? else { return Ok(()) };
+    let Some(tools) = tools? else {
+        shutdown.finished(runtime.close()).await;
+        return Ok(());
+    };
     let listener = health::bind(runtime.settings.worker_addr).await?;
-    lectern_worker::start(&runtime, tools?, &shutdown).await?;
+    lectern_worker::start(&runtime, tools, &shutdown).await?;
     if let Some(listener) = listener {
         health::serve(runtime.clone(), listener, &shutdown)?;
     }

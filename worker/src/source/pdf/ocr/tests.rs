@@ -81,6 +81,20 @@ async fn read(ocr: &Recogniser, image: &str) -> Result<String, OcrError> {
     Ok(ocr.read(image.as_bytes().to_vec(), 300.0, None).await?.text)
 }
 
+#[test]
+fn what_nobody_asks_for_is_refused_to_nobody() {
+    let may_be_refused = |program| {
+        let ocr = Some(OcrSettings { program, ..settings() });
+        Recogniser::may_be_refused(&PdfSettings { ocr, ..PdfSettings::default() })
+    };
+    assert!(!Recogniser::may_be_refused(&PdfSettings::default()), "none is wanted");
+    assert!(!may_be_refused(OcrProgram::Tesseract { is_required: false, languages: None }));
+    assert!(may_be_refused(OcrProgram::Tesseract { is_required: true, languages: None }));
+    let languages = Some(vec!["deu".to_owned()]);
+    assert!(may_be_refused(OcrProgram::Tesseract { is_required: false, languages }));
+    assert!(may_be_refused(OcrProgram::Command(vec!["recognise".to_owned()])));
+}
+
 #[tokio::test]
 async fn the_image_comes_by_standard_input_and_its_text_by_standard_output() {
     let script = OcrScript::new("cat");
