@@ -17,7 +17,7 @@ use super::{
     answer::{AnswerCard, AnswerContext},
     frame::{Frame, SubmittedForm, Visitor},
     html,
-    text::counted,
+    text::{counted, variables},
 };
 use crate::{
     auth::in_force::RequestCredential,
@@ -62,6 +62,8 @@ struct AskPage {
     id: AgentId,
     name: String,
     description: String,
+    /// What its prompt takes besides the question, which is not to be had here.
+    needed: String,
     panel: AskPanel,
 }
 
@@ -241,12 +243,14 @@ fn page_of(
     agent: &AskableAgent,
     question: &QuestionForm,
     answer: Option<String>,
+    needed: &[String],
 ) -> AskPage {
     let (nonce, stamp) = (visitor.frame.nonce.clone(), visitor.frame.stamp());
     AskPage {
         id: agent.agent().id,
         name: agent.agent().name.clone(),
         description: agent.agent().description.clone(),
+        needed: variables(needed),
         panel: AskPanel {
             action: format!("ask?{stamp}"),
             stream: format!("ask/stream?{stamp}"),
@@ -269,7 +273,8 @@ pub(super) async fn show(
 ) -> ApiResult {
     let agent = asking.find(&visitor.actor(), id).await?;
     let nothing = QuestionForm { question: String::new(), session: None };
-    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &nothing, None))
+    let needed = asking.needed_values(&agent).await?;
+    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &nothing, None, &needed))
 }
 
 /// Answers in one piece.
@@ -286,7 +291,7 @@ pub(super) async fn answer(
     let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
     let answer = whole(running, &reader, shutdown.as_ref()).await?;
     let agent = asking.find(&actor, id).await?;
-    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer)))
+    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer), &[]))
 }
 
 /// Answers as the answer comes.

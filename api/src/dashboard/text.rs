@@ -50,6 +50,11 @@ pub(super) fn spans(text: &str) -> Vec<TextSpan<'_>> {
     spans
 }
 
+/// The variables of a prompt with these names, as they stand in it.
+pub(super) fn variables(names: &[String]) -> String {
+    names.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ")
+}
+
 /// Where an ingestion stands.
 pub(super) struct IngestionState {
     pub(super) word: &'static str,

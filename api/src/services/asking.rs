@@ -110,6 +110,12 @@ impl AskService {
         Ok(AskableAgent { asked: briefing.ok_or_else(|| ApiError::not_found("agent"))?.into(), owner })
     }
 
+    /// The names of the values that an agent's prompt takes besides the question. Programs send them along; a page has none, and cannot
+    /// ask such an agent.
+    pub(crate) async fn needed_values(&self, asked: &AskableAgent) -> Result<Vec<String>, ApiError> {
+        Ok(run::needed_values(&self.db, asked.asked.clone()).await?)
+    }
+
     /// The agent that a program calls by its id, or by its name if no other one is called the same.
     pub(crate) async fn find_named(&self, actor: &Actor, name: &str) -> Result<AskableAgent, ApiError> {
         if let Ok(id) = name.parse() {

@@ -22,7 +22,7 @@ use crate::{
         PagePolicy,
         frame::{Frame, SubmittedForm, Visitor},
         html,
-        text::IngestionState,
+        text::{IngestionState, variables},
     },
     error::ApiError,
     extract::{PathId, parameter},
@@ -30,6 +30,7 @@ use crate::{
     services::{
         actor::{Actor, Permission},
         agents::{AgentChange, AgentService, VisibleAgent},
+        asking::AskService,
         documents::DocumentService,
         links::{AgentCollectionService, AgentDocumentService, AgentToolService},
         prompts::PromptService,
@@ -54,6 +55,8 @@ struct AgentPage {
     frame: Frame,
     id: AgentId,
     fields: AgentFields,
+    /// What its prompt takes besides the question, which pages do not have.
+    needed: String,
     documents: LinkedDocuments,
     collections: LinkedCollections,
     /// Whether the list begins with what was linked last.
@@ -308,6 +311,7 @@ pub(super) async fn show(
     State(collection_links): State<AgentCollectionService>,
     State(tool_links): State<AgentToolService>,
     State(publications): State<PublicationService>,
+    State(asking): State<AskService>,
     visitor: Visitor,
     PathId(id): PathId<AgentId>,
     uri: Uri,
@@ -327,6 +331,7 @@ pub(super) async fn show(
     let page = AgentPage {
         id,
         fields: AgentFields::of(Some(&agent), &prompts, &visitor).await?,
+        needed: variables(&asking.needed_values(&asking.find(&actor, id).await?).await?),
         is_first: documents.page.or(collections.page).is_none(),
         documents,
         collections,

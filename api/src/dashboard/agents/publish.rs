@@ -13,6 +13,7 @@ use crate::{
         PagePolicy,
         frame::{Frame, SubmittedForm, Visitor},
         html,
+        text::variables,
     },
     extract::PathId,
     public_address::PublicAddress,
@@ -29,6 +30,8 @@ struct PublishPage {
     frame: Frame,
     id: AgentId,
     name: String,
+    /// What its prompt takes besides the question, which pages do not have.
+    needed: String,
     /// The page's whole address; empty for an agent that is not published.
     url: String,
     /// The page does not answer any more.
@@ -65,7 +68,8 @@ pub(super) async fn show(
 ) -> ApiResult {
     let actor = visitor.actor();
     let published = publications.find(&actor, id).await?;
-    let name = asking.find(&actor, id).await?.agent().name.clone();
+    let agent = asking.find(&actor, id).await?;
+    let name = agent.agent().name.clone();
     let page = published.as_ref();
     let is_closed = match page {
         Some(page) => !publications.is_answering(page).await?,
@@ -92,6 +96,7 @@ pub(super) async fn show(
         accent: page.map(|page| page.accent.clone()).unwrap_or_default(),
         rate: rate.map(|rate| rate.to_string()).unwrap_or_default(),
         origins: lines(page.map(|page| &page.origins.0)),
+        needed: variables(&asking.needed_values(&agent).await?),
         name,
         frame: visitor.frame,
     };
