@@ -34,7 +34,7 @@ use crate::{
         asking::AskService,
         citations::CitationLinks,
         evaluations::EvaluationService,
-        traces::{RecordedTrace, TraceFeedback, TraceService},
+        traces::{RecordedTrace, TraceFeedback, TraceService, question_of},
     },
 };
 
@@ -67,6 +67,8 @@ struct TraceRow {
     question: String,
     agent: String,
     sources: String,
+    /// There is no answer.
+    has_failed: bool,
     took: String,
     feedback: &'static str,
     at: Timestamp,
@@ -78,6 +80,10 @@ struct TracePage {
     frame: Frame,
     id: TraceId,
     agent: AgentId,
+    /// What the agent is called now.
+    name: String,
+    /// The number of the version that was asked; none in a trace that does not tell it.
+    version: Option<i64>,
     question: String,
     at: Timestamp,
     session: Option<String>,
@@ -194,12 +200,8 @@ pub(super) async fn list(
         let agent = trace.agent_id.to_string();
         TraceRow {
             id: trace.id,
-            question: body
-                .question()
-                .unwrap_or_else(|| NO_QUESTION.to_owned())
-                .chars()
-                .take(QUESTION)
-                .collect(),
+            question: question_of(&trace.body.0).unwrap_or(NO_QUESTION).chars().take(QUESTION).collect(),
+            has_failed: body.failure().is_some(),
             agent: names.get(agent.as_str()).map_or_else(String::new, |name| (*name).to_owned()),
             sources,
             took: duration(body.duration_ms),
@@ -216,13 +218,14 @@ pub(super) async fn list(
 #[handler]
 pub(super) async fn show(
     State(traces): State<TraceService>,
+    State(asking): State<AskService>,
     State(links): State<CitationLinks>,
     State(evaluations): State<EvaluationService>,
     visitor: Visitor,
     PathId(id): PathId<TraceId>,
 ) -> ApiResult {
     let found = traces.find_with_record(&visitor.actor(), id).await?;
-    page(visitor, &links, &evaluations, found, TraceOutcome::Shown).await
+    page(visitor, &asking, &links, &evaluations, found, TraceOutcome::Shown).await
 }
 
 /// Gives an answer again from what is recorded of its run, and says whether it came out the same.
@@ -230,6 +233,7 @@ pub(super) async fn show(
 pub(super) async fn replay(
     State(agents): State<AgentParts>,
     State(traces): State<TraceService>,
+    State(asking): State<AskService>,
     State(links): State<CitationLinks>,
     State(evaluations): State<EvaluationService>,
     visitor: Visitor,
@@ -243,7 +247,7 @@ pub(super) async fn replay(
     } else {
         "Replayed from its record: it came out in another way. Another version of the service may read what the model said differently."
     };
-    page(visitor, &links, &evaluations, found, TraceOutcome::Replayed(told)).await
+    page(visitor, &asking, &links, &evaluations, found, TraceOutcome::Replayed(told)).await
 }
 
 /// Asks the agent, as it is now, what it was asked then, and shows both answers side by side.
@@ -258,21 +262,22 @@ pub(super) async fn ask_again(
 ) -> ApiResult {
     let actor = visitor.actor();
     let found = traces.find_with_record(&actor, id).await?;
-    let text =
-        TraceBody::of(&found.trace.body.0).question().ok_or_else(|| ApiError::not_found("question"))?;
+    let text = found.question().ok_or_else(|| ApiError::not_found("question"))?;
     let agent = asking.find(&actor, found.trace.agent_id).await?;
     let running = asking.ask(&actor, agent, AgentQuestion { text, ..AgentQuestion::default() }).await?;
     let now = whole(running, &AnswerReader::of(&visitor, links.clone()), None).await?;
-    page(visitor, &links, &evaluations, found, TraceOutcome::AskedAgain(now)).await
+    page(visitor, &asking, &links, &evaluations, found, TraceOutcome::AskedAgain(now)).await
 }
 
 async fn page(
     visitor: Visitor,
+    asking: &AskService,
     links: &CitationLinks,
     evaluations: &EvaluationService,
     found: RecordedTrace,
     outcome: TraceOutcome,
 ) -> ApiResult {
+    let question = found.question();
     let RecordedTrace { trace, record } = found;
     let (replayed, now) = match outcome {
         TraceOutcome::Shown => (None, None),
@@ -292,7 +297,6 @@ async fn page(
     let mut card = AnswerCard::of_trace(&trace.body.0, &context).await?;
     card.trace.clear();
     let whole = TraceBody::of(&trace.body.0);
-    let question = whole.question();
     let (cited, failure) = (CitedWords::of(&whole), whole.failure());
     let actor = visitor.actor();
     // Others than those who build agents see their own answers here, and evaluate nothing.
@@ -302,6 +306,8 @@ async fn page(
     };
     let evaluations = evaluations
         .map(|found| found.into_iter().map(|evaluation| (evaluation.id, evaluation.name)).collect());
+    // Not everybody who may see an answer may still ask.
+    let name = asking.find(&actor, trace.agent_id).await.map(|asked| asked.agent().name.clone());
     let can_ask_again = question.is_some();
     let question = question.unwrap_or_else(|| NO_QUESTION.to_owned());
     let steps: Vec<StepRow> = whole.steps.into_iter().map(StepRow::from).collect();
@@ -311,6 +317,8 @@ async fn page(
     let page = TracePage {
         id: trace.id,
         agent: trace.agent_id,
+        name: name.unwrap_or_else(|_| "The agent".to_owned()),
+        version: whole.agent_version,
         question,
         at: trace.created_at,
         session: trace.session,

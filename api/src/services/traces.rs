@@ -28,6 +28,28 @@ pub(crate) struct RecordedTrace {
     pub(crate) record: Option<Json<Value>>,
 }
 
+impl RecordedTrace {
+    /// What was asked: as the record says, or as far as the trace still tells it.
+    pub(crate) fn question(&self) -> Option<String> {
+        let recorded = self.record.as_ref().and_then(|Json(record)| record.pointer("/setup/question"));
+        let recorded = recorded.and_then(Value::as_str).filter(|question| !question.trim().is_empty());
+        recorded.or_else(|| question_of(&self.trace.body.0)).map(str::to_owned)
+    }
+}
+
+/// What was asked, as far as a trace still tells it: what the documents were searched for first, or, of an agent without documents,
+/// what the user said last to the model.
+pub(crate) fn question_of(trace: &Value) -> Option<&str> {
+    let steps = trace.get("steps")?.as_array()?;
+    let first = |kind: &str| steps.iter().find(|step| step["kind"] == kind)?.get("input");
+    let said = || {
+        let messages = first("chat")?.as_array()?;
+        messages.iter().rev().find(|message| message["role"] == "user")?.get("content")
+    };
+    let question = first("retrieval").or_else(said)?.as_str()?;
+    (!question.trim().is_empty()).then_some(question)
+}
+
 /// What somebody says of an answer.
 #[derive(RequestBody, ToSchema)]
 #[schema(as = TraceFeedback)]
@@ -155,5 +177,37 @@ impl TraceService {
         let found = db::traces::find_with_record(&self.db, workspace, of, id, now).await?;
         let (trace, record) = found.ok_or_else(unknown)?;
         Ok(RecordedTrace { trace, record })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_agents::run::trace;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_trace_tells_what_was_asked_whether_documents_were_searched_or_not() {
+        let mut trace = trace::example();
+        assert_eq!(question_of(&trace), Some("Who was the captain?"));
+        // Nothing is linked: the first step is a question to the model, after what was said before.
+        let said = |role: &str, content: &str| json!({"role": role, "content": content});
+        let chat = |input: Value| json!({"kind": "chat", "action": "m", "input": input});
+        let tool = json!({"kind": "tool", "action": "look", "input": "the weather"});
+        let messages = json!([
+            said("system", "Be brief."),
+            said("user", "Hello?"),
+            said("assistant", "Yes."),
+            said("user", "Who was the mate?"),
+        ]);
+        trace["steps"] = json!([chat(messages), tool, chat(json!([said("user", "Go on.")]))]);
+        assert_eq!(question_of(&trace), Some("Who was the mate?"));
+        // What a tool is given is no question.
+        for steps in [json!([tool]), json!([]), json!([chat(json!([said("system", "Be brief.")]))]), json!(7)]
+        {
+            trace["steps"] = steps;
+            assert_eq!(question_of(&trace), None);
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::QuoteStanding;
 #[serde(rename_all = "camelCase", default)]
 pub(in crate::dashboard) struct TraceBody {
     pub(in crate::dashboard) id: String,
+    pub(in crate::dashboard) agent_version: Option<i64>,
     pub(in crate::dashboard) output: String,
     pub(in crate::dashboard) finish_reason: String,
     pub(in crate::dashboard) duration_ms: u64,
@@ -113,11 +114,6 @@ impl TraceBody {
         let told = self.steps.iter().rev().find_map(|step| step.error.clone()).unwrap_or_default();
         (self.finish_reason == "error").then_some(told)
     }
-
-    /// What was asked, as far as a step still says it.
-    pub(in crate::dashboard) fn question(&self) -> Option<String> {
-        self.steps.iter().find_map(|step| step.input.as_str()).map(str::to_owned)
-    }
 }
 
 #[cfg(test)]
@@ -129,7 +125,6 @@ mod tests {
     #[test]
     fn a_trace_is_read_as_the_interface_shows_it() {
         let body = TraceBody::of(&trace::example());
-        assert_eq!(body.question().as_deref(), Some("Who was the captain?"));
         assert_eq!((body.steps.len(), body.citations.len()), (2, 1));
         assert_eq!(body.citations[0].place.page, Some(2));
         let strange = TraceBody::of(&serde_json::json!({"id": "x", "output": "y", "steps": 7}));

@@ -1,6 +1,6 @@
 //! The cases of evaluations.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use lectern_db::{
     self as db,
@@ -374,6 +374,20 @@ impl EvaluationService {
         self.add_cited_case(actor, trace, new, once, tell).await
     }
 
+    /// What the documents are called that answer cases, as far as they are there still: of many only some.
+    pub(crate) async fn document_names(
+        &self,
+        actor: &Actor,
+        cases: &[EvaluationCase],
+    ) -> Result<HashMap<DocumentId, String>, ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        let gold = cases.iter().flat_map(|case| case.expect.0.gold());
+        let ids: HashSet<Uuid> = gold.map(|gold| *gold.document_id.as_uuid()).take(LOOKED_UP).collect();
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let named = db::audit::names(&self.db, workspace, "document", &ids).await?;
+        Ok(named.into_iter().map(|(id, name)| (id.into(), name)).collect())
+    }
+
     async fn add_cited_case(
         &self,
         actor: &Actor,
@@ -385,8 +399,7 @@ impl EvaluationService {
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
         let trace = self.traces.find_with_record(actor, trace).await?;
         let id = new.evaluation.map_err(|_| unknown())?;
-        let question = question_of(trace.record.as_ref().map(|Json(record)| record), &trace.trace.body.0);
-        let question = question.ok_or_else(|| {
+        let question = trace.question().ok_or_else(|| {
             let message = "The question is not kept with this trace.";
             ApiError::new(ApiErrorKind::Conflict, "question_not_kept", message)
         })?;
@@ -403,17 +416,6 @@ impl EvaluationService {
         let (tx, made) = self.insert_cases(actor, id, vec![case]).await?;
         self.creations.commit(tx, once, &made, tell).await
     }
-}
-
-/// What was asked: as its record says, or the search that it began with.
-fn question_of(record: Option<&Value>, trace: &Value) -> Option<String> {
-    let recorded = record.and_then(|record| record.pointer("/setup/question"));
-    let searched = || {
-        let steps = trace.get("steps")?.as_array()?;
-        steps.iter().find(|step| step["kind"] == "retrieval")?.get("input")
-    };
-    let text = recorded.or_else(searched)?.as_str()?;
-    (!text.trim().is_empty()).then(|| text.to_owned())
 }
 
 /// What a citation of an answer cites.
