@@ -46,6 +46,76 @@ async fn of_several_words_under_one_number_a_case_expects_those_that_were_chosen
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_version_of_the_agent_is_chosen_where_an_evaluation_is_run() {
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let text = "The warranty lasts two years.";
+    let document = owner.ingest(&json!({"name": "Warranty.txt", "type": "TXT", "content": text})).await;
+    let agent = owner.create_agent(&json!({"name": "Clerk", "type": "CHATVENDOR"})).await;
+    owner.link(id(&agent), id(&document)).await;
+    let set = json!({"name": "Questions", "agentId": id(&agent)});
+    let set = owner.create("/evaluations", &set).await;
+    let case = json!({"question": "How long does it last?", "expect": [{"documentId": id(&document)}]});
+    owner.create(&format!("/evaluations/{}/cases", id(&set)), &case).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let path = format!("/evaluations/{}", id(&set));
+    let page = visits.get(&path).await.text().await.expect("a text");
+    assert!(!page.contains("agentVersion"), "it was never changed: {page}");
+    // Any passage will do, and of which document is said.
+    assert!(page.contains(">any passage</a>") && page.contains(">Warranty.txt</span>"), "{page}");
+
+    owner.patch(&format!("/agents/{}", id(&agent)), &json!({"name": "Scribe"})).await;
+    let page = visits.get(&path).await.text().await.expect("a text");
+    let choice = page.split("name=\"agentVersion:number\"").nth(1).expect("a choice of versions");
+    let choice = choice.split("</select>").next().expect("its end");
+    let former = choice.split("<option value=\"").nth(2).and_then(|rest| rest.split('"').next());
+    let former = former.expect("the version of before").to_owned();
+    let form = [("mode:nullable", "lexical"), ("answers:boolean", "true"), ("agentVersion:number", &former)];
+    let started = visits.submit(&format!("{path}/run"), &form).await;
+    assert_eq!(started.status(), StatusCode::SEE_OTHER);
+    let runs = owner.read(&format!("{path}/runs")).await;
+    assert_eq!(runs[0]["agentVersion"].to_string(), former, "{runs:#}");
+    // As it is now, where nothing is chosen; and the way of searching is called as where it is chosen.
+    let form = [("mode:nullable", "lexical"), ("answers:boolean", "true"), ("agentVersion:number", "")];
+    assert_eq!(visits.submit(&format!("{path}/run"), &form).await.status(), StatusCode::SEE_OTHER);
+    let runs = owner.read(&format!("{path}/runs")).await;
+    assert_ne!(runs[0]["agentVersion"].to_string(), former, "{runs:#}");
+    let page = visits.get(&path).await.text().await.expect("a text");
+    assert!(page.contains(&format!("by words, with answers of version {former}")), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_tells_its_question_without_documents_too_and_a_failure_is_told_apart() {
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let model = Model::scripted([Reply::text("It is a fox.")]).await;
+    let agent = json!({"name": "Talker", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = owner.create_agent(&agent).await;
+    let (_, answer) = owner.predict(id(&agent), "What is red and quick?").await;
+    model.reply(Reply::status(400, &json!({"error": {"message": "No."}})));
+    let (status, _) = owner.predict(id(&agent), "And what is slow?").await;
+    assert_eq!(status, StatusCode::BAD_GATEWAY);
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+
+    let page = visits.get("/traces").await.text().await.expect("a text");
+    let rows: Vec<&str> = page.split("<tr>").filter(|row| row.contains("data-label=\"Question\"")).collect();
+    let [failed, answered] = rows.as_slice() else { panic!("two rows: {page}") };
+    assert!(failed.contains("And what is slow?") && failed.contains(">No answer</span>"), "{failed}");
+    assert!(answered.contains("What is red and quick?") && !answered.contains("No answer"), "{answered}");
+    // So it can be asked again, and become a case of what is to be declined.
+    let trace = visits.get(&format!("/traces/{}", id(&answer["trace"]))).await.text().await.expect("a text");
+    assert!(trace.contains("What is red and quick?</h1>") && trace.contains("Ask it again"), "{trace}");
+    assert!(
+        trace.contains(">Talker</a> (version 1) answered") && trace.contains("Make it a case"),
+        "{trace}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_becomes_a_case_and_a_change_is_judged_by_it() {
     let Some(browser) = Browser::start().await else { return };
     let service = Service::start().await;

@@ -18,6 +18,7 @@ use crate::{
     fields::GivenId,
     response::ApiResult,
     services::{
+        agents::AgentService,
         asking::AskService,
         evaluations::{EvaluationService, ImportFormat},
     },
@@ -81,6 +82,7 @@ pub(super) async fn import(
     State(state): State<AppState>,
     State(evaluations): State<EvaluationService>,
     State(asking): State<AskService>,
+    State(former): State<AgentService>,
     request: Request,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
@@ -99,7 +101,7 @@ pub(super) async fn import(
         match read {
             Ok(_) => ApiResult::Ok(visitor.go(&format!("evaluations/{id}?said=added"))),
             Err(error) if is_of_file(&error) && !visitor.is_script() => {
-                page(&evaluations, &asking, visitor, &uri, id, Some(&error)).await
+                page(&evaluations, &asking, &former, visitor, &uri, id, Some(&error)).await
             }
             Err(error) => Err(error),
         }

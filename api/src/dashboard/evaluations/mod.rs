@@ -3,6 +3,8 @@
 mod cases;
 mod runs;
 
+use std::collections::HashMap;
+
 use askama::Template;
 use axum::{
     Router,
@@ -12,7 +14,8 @@ use axum::{
 };
 use lectern_derive::handler;
 use lectern_shared::{
-    ids::{AgentId, EvaluationCaseId, EvaluationId, EvaluationRunId},
+    clock::Timestamp,
+    ids::{AgentId, DocumentId, EvaluationCaseId, EvaluationId, EvaluationRunId},
     model::{
         evaluation::{Evaluation, EvaluationCase, EvaluationRun, ExpectedOutcome},
         search::SearchMode,
@@ -34,6 +37,8 @@ use crate::{
     extract::{PathId, parameter},
     response::ApiResult,
     services::{
+        actor::Actor,
+        agents::AgentService,
         asking::AskService,
         creation::CreationOutcome,
         evaluations::{EvaluationChange, EvaluationService, NewEvaluation},
@@ -49,6 +54,9 @@ const CASES: u32 = 50;
 const RUNS: u32 = 20;
 /// Characters of a quotation in the list.
 const QUOTE: usize = 200;
+
+/// Earlier versions of the agent that can be asked, the latest ones.
+const VERSIONS: u32 = 50;
 
 /// The ways of searching, as people choose them.
 const MODES: [(SearchMode, &str); 3] = [
@@ -97,6 +105,8 @@ struct EvaluationPage<'a> {
     evaluation: Evaluation,
     agents: Vec<(AgentId, String)>,
     modes: [(SearchMode, &'static str); 3],
+    /// What its agent was before it was changed.
+    versions: Vec<VersionChoice>,
     count: String,
     cases: Vec<CaseRow>,
     more_cases: Option<EvaluationCaseId>,
@@ -114,16 +124,25 @@ struct CaseRow {
     question: String,
     /// Whether it is to be declined.
     is_declined: bool,
-    /// What answers it: the document, and the words.
-    gold: Vec<(String, String)>,
+    /// What answers it.
+    gold: Vec<GoldRow>,
     note: String,
 }
 
-impl From<EvaluationCase> for CaseRow {
-    fn from(case: EvaluationCase) -> Self {
-        let gold = case.expect.0.gold().iter().map(|gold| {
-            let quote = gold.quote.as_deref().unwrap_or("any passage of it");
-            (gold.document_id.to_string(), quote.chars().take(QUOTE).collect())
+/// What answers a case.
+struct GoldRow {
+    document: DocumentId,
+    /// What the document is called; empty for one that is not there any more.
+    name: String,
+    words: String,
+}
+
+impl CaseRow {
+    fn of(case: EvaluationCase, names: &HashMap<DocumentId, String>) -> Self {
+        let gold = case.expect.0.gold().iter().map(|gold| GoldRow {
+            document: gold.document_id,
+            name: names.get(&gold.document_id).cloned().unwrap_or_default(),
+            words: gold.quote.as_deref().unwrap_or("any passage").chars().take(QUOTE).collect(),
         });
         Self {
             id: case.id,
@@ -133,6 +152,27 @@ impl From<EvaluationCase> for CaseRow {
             note: case.note.unwrap_or_default(),
         }
     }
+}
+
+/// What an agent was until it was changed.
+struct VersionChoice {
+    number: i64,
+    until: Timestamp,
+    model: String,
+}
+
+/// The earlier versions of an agent.
+async fn versions_of(agents: &AgentService, actor: &Actor, id: AgentId) -> ApiResult<Vec<VersionChoice>> {
+    let former = agents.versions(actor, id, Uuid::max(), VERSIONS).await?.into_iter().filter_map(|version| {
+        let (_, until) = version.replaced?;
+        let llm = version.config.llm;
+        Some(VersionChoice {
+            number: version.version,
+            until,
+            model: format!("{}/{}", llm.provider, llm.model),
+        })
+    });
+    Ok(former.collect())
 }
 
 /// The agents that can be chosen.
@@ -182,17 +222,19 @@ async fn create(
 async fn show(
     State(evaluations): State<EvaluationService>,
     State(asking): State<AskService>,
+    State(former): State<AgentService>,
     visitor: Visitor,
     uri: Uri,
     PathId(id): PathId<EvaluationId>,
 ) -> ApiResult {
-    page(&evaluations, &asking, visitor, &uri, id, None).await
+    page(&evaluations, &asking, &former, visitor, &uri, id, None).await
 }
 
 /// The page of one, where a file with cases may have been refused just now.
 async fn page(
     evaluations: &EvaluationService,
     asking: &AskService,
+    former: &AgentService,
     visitor: Visitor,
     uri: &Uri,
     id: EvaluationId,
@@ -209,7 +251,14 @@ async fn page(
     let has_more_runs = runs.len() > RUNS as usize;
     runs.truncate(RUNS as usize);
     let runs_shown: Vec<RunRow> = runs.iter().map(RunRow::from).collect();
+    let names = evaluations.document_names(&actor, &cases).await?;
     let agents = agents(asking, &visitor).await?;
+    // Of an agent that is being deleted nothing is left to be asked.
+    let asked = evaluation.agent_id.filter(|asked| agents.iter().any(|(id, _)| id == asked));
+    let versions = match asked {
+        Some(asked) => versions_of(former, &actor, asked).await?,
+        None => Vec::new(),
+    };
     let mut frame = visitor.frame;
     if refused.is_some() {
         frame.problem = Some("No case was added. Why is said below, where the file is chosen.");
@@ -217,10 +266,11 @@ async fn page(
     let page = EvaluationPage {
         agents,
         modes: MODES,
+        versions,
         count: counted(evaluation.cases.unsigned_abs(), "case", "cases"),
         evaluation,
         more_cases: cases.last().map(|last| last.id).filter(|_| has_more_cases),
-        cases: cases.into_iter().map(CaseRow::from).collect(),
+        cases: cases.into_iter().map(|case| CaseRow::of(case, &names)).collect(),
         more_runs: runs.last().map(|last| last.id).filter(|_| has_more_runs),
         is_busy: runs_shown.iter().any(|run| run.is_busy),
         runs: runs_shown,

@@ -19,6 +19,7 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
+use super::MODES;
 use crate::{
     dashboard::{
         PagePolicy,
@@ -61,6 +62,11 @@ fn words(metric: &str) -> &'static str {
     }
 }
 
+/// A way of searching, as people choose it.
+fn way_words(mode: &str) -> &str {
+    MODES.into_iter().find(|(known, _)| known.as_str() == mode).map_or(mode, |(_, words)| words)
+}
+
 /// A run, in words.
 pub(super) struct RunRow {
     pub(super) id: EvaluationRunId,
@@ -89,7 +95,7 @@ impl From<&EvaluationRun> for RunRow {
             None => format!("{} of {}", run.done, counted(run.cases.unsigned_abs(), "case", "cases")),
             Some(metrics) => summary(&metrics.0, first),
         };
-        let modes: Vec<&str> = config.modes.iter().map(|mode| mode.as_str()).collect();
+        let modes: Vec<&str> = config.modes.iter().map(|mode| way_words(mode.as_str())).collect();
         let answers = match (config.answers, config.agent_version) {
             (false, _) => String::new(),
             (true, None) => ", with answers".to_owned(),
@@ -163,7 +169,7 @@ fn metric_rows(metrics: &EvaluationMetrics) -> Vec<MetricRow> {
     };
     let mut rows: Vec<MetricRow> = Vec::new();
     for (mode, estimates) in &metrics.retrieval {
-        rows.extend(of(mode, &RETRIEVAL_METRICS, estimates));
+        rows.extend(of(way_words(mode), &RETRIEVAL_METRICS, estimates));
     }
     rows.extend(of("answers", &ANSWER_METRICS, &metrics.answers));
     rows
@@ -210,7 +216,7 @@ impl From<StoredCaseResult> for ResultRow {
         });
         let ranks = result.retrieval.iter().map(|(mode, ranking)| {
             let (words, tone) = rank_words(&ranking.ranks, ranking.error.as_ref());
-            (mode.clone(), words, tone)
+            (way_words(mode).to_owned(), words, tone)
         });
         let is_declined = matches!(result.expect, ExpectedOutcome::Decline(_));
         let answer = result.answer.map(|answer| {
@@ -297,7 +303,9 @@ struct ComparedRow {
 impl From<Comparison> for ComparedRow {
     fn from(compared: Comparison) -> Self {
         let has_interval = compared.won + compared.lost + compared.tied >= FEWEST_FOR_INTERVAL;
-        let (tone, verdict) = if has_interval && compared.low > 0.0 {
+        let (tone, verdict) = if compared.won + compared.lost == 0 {
+            ("", "the same")
+        } else if has_interval && compared.low > 0.0 {
             ("good", "better")
         } else if has_interval && compared.high < 0.0 {
             ("bad", "worse")
@@ -305,7 +313,7 @@ impl From<Comparison> for ComparedRow {
             ("", "may be chance")
         };
         Self {
-            group: compared.mode.unwrap_or_else(|| "answers".to_owned()),
+            group: compared.mode.as_deref().map_or("answers", way_words).to_owned(),
             name: compared.metric,
             words: words(compared.metric),
             value: format!("{:.3}", compared.value),
@@ -422,7 +430,7 @@ pub(super) async fn compare(
             _ => "",
         };
         let told = difference.values.into_iter().map(|(metric, mode, value, other)| {
-            let mode = mode.map(|mode| format!("{mode} ")).unwrap_or_default();
+            let mode = mode.map(|mode| format!("{} ", way_words(&mode))).unwrap_or_default();
             format!("{mode}{metric}: {value:.2}, was {other:.2}")
         });
         (told.collect(), ResultRow::from(this), ResultRow::from(other), tone)
@@ -460,5 +468,6 @@ mod tests {
         assert_eq!((one.verdict, one.range), ("may be chance", None));
         assert_eq!((two.verdict, two.range.as_deref()), ("better", Some("+1.000 to +1.000")));
         assert!(compared(1, 1).range.is_some(), "cases in which both are alike count");
+        assert_eq!((compared(0, 1).verdict, compared(0, 4).verdict), ("the same", "the same"));
     }
 }
