@@ -277,6 +277,15 @@ async fn a_source_that_is_put_right_loses_nothing_to_what_was_asked_before(mode:
     assert_ended(&first).await;
     assert_eq!(counts(&run(&client, &site).await), [0, 0, 3, 0, 0]);
 
+    // Whoever answers it with no is not told to answer any more.
+    let refused = mistyped().await;
+    assert!(refused["error"].as_str().is_some_and(|asks| asks.contains("Confirm the run")), "{refused:#}");
+    let kept = data(answer(&refused, "cancel").await);
+    assert_eq!(kept["state"], "cancelled");
+    assert!(kept["error"].as_str().is_some_and(|told| told.starts_with("What is gone there was kept here.")));
+    assert_eq!(client.read(&run_path(&refused)).await["error"], kept["error"]);
+    assert_eq!(urls(&client).await, all);
+
     let second = mistyped().await;
     let (feed, gate) = web.gate("/feed.xml", "application/rss+xml", "<rss version='2.0'><channel/></rss>");
     let other = source(&client, "feed", json!({ "url": feed })).await;

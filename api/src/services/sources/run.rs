@@ -21,6 +21,10 @@ use crate::{
     },
 };
 
+/// What is said of a run that has asked, and was told not to delete anything.
+const KEPT: &str =
+    "What is gone there was kept here. The next run asks again, unless it is there again by then.";
+
 /// How a source is to run.
 #[derive(RequestBody, ToSchema)]
 #[schema(rename_all = "camelCase")]
@@ -136,7 +140,7 @@ impl SourceService {
         run: SourceRunId,
     ) -> Result<(SyncRun, bool), ApiError> {
         let (workspace, mut tx) = self.begin_with_run(actor, id, run).await?;
-        let cancelled = runs::cancel(&mut tx, workspace, run, self.clock.now()).await?;
+        let cancelled = runs::cancel(&mut tx, workspace, run, KEPT, self.clock.now()).await?;
         tx.commit().await?;
         match cancelled {
             Some(cancelled) => Ok((cancelled, true)),

@@ -151,21 +151,24 @@ pub async fn confirm(
     .fetch_optional(c))?)
 }
 
-/// Stops a run, wherever it stands; none when it has ended.
+/// Stops a run, wherever it stands; none when it has ended. Of one that asks, `kept` says what was decided, in place of the question.
 pub async fn cancel(
     tx: &mut Tx,
     workspace: WorkspaceId,
     id: SourceRunId,
+    kept: &str,
     now: Timestamp,
 ) -> Result<Option<SyncRun>> {
     Ok(on!(tx, |c| {
         sqlx::query_as(
-        "UPDATE source_runs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
+        "UPDATE source_runs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2,
+                error = CASE WHEN state = 'waiting' THEN $4 ELSE error END
          WHERE id = $1 AND workspace_id = $3 AND state IN ('queued', 'running', 'waiting') RETURNING *"
     )
     .bind(id)
     .bind(now)
     .bind(workspace)
+    .bind(kept)
     .fetch_optional(c)
     })?)
 }
