@@ -119,7 +119,12 @@ function isOfFile(status) {
 }
 
 function showFailure(upload, error, status) {
-  upload.state.textContent = `${wordsOf(error, status)} `;
+  const word = document.createElement("span");
+  word.className = "state bad";
+  word.textContent = "Not added";
+  upload.state.replaceChildren(word, ` ${wordsOf(error, status)} `);
+  // Among many files those stand first that somebody has to look after.
+  rows.prepend(upload.state.parentElement);
   if (isOfFile(status)) return;
   const again = upload.state.appendChild(document.createElement("button"));
   again.type = "button";
