@@ -299,12 +299,15 @@ impl<'a> JsonFields<'a> {
     /// A JSON object.
     pub(crate) fn object(&mut self, name: &str) -> Option<Map<String, Value>> {
         match self.get(name)? {
-            Value::Object(map) => Some(map.clone()),
-            _ => {
-                self.refuse(name, "must be an object");
-                None
-            }
+            Value::Object(map) => return Some(map.clone()),
+            // A form sends the text itself, if it is no JSON.
+            Value::String(_) => self.refuse(
+                name,
+                "must be an object, such as `{\"year\": 2026}`, and not a text: the names in it, and its texts, stand in double quotes",
+            ),
+            _ => self.refuse(name, "must be an object"),
         }
+        None
     }
 
     /// An array of at most so many items, which are `items`.

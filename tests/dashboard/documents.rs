@@ -72,11 +72,13 @@ async fn a_file_that_breaks_off_is_sent_again_by_its_key_and_one_that_is_chosen_
     browser
         .wait_until(
             "the refusal",
-            "document.querySelector('[data-uploads] tbody tr:last-child').textContent.includes('must')",
+            "document.querySelector('[data-uploads] tbody tr:first-child').textContent.includes('must')",
         )
         .await;
     let said = browser.text("[data-uploads] tbody").await;
     assert!(said.contains("The file must not be empty.") && !said.contains("fields"), "{said}");
+    // Before those that were added, so that it is found among many.
+    assert!(said.contains("Not added"), "{said}");
     assert_no_complaints(&browser).await;
     browser.close().await;
 }
@@ -231,6 +233,12 @@ async fn pages_of_documents_speak_of_what_is_on_them() {
     assert_eq!(blank.status(), StatusCode::UNPROCESSABLE_ENTITY);
     let said = text_of(blank).await;
     assert!(said.contains("<strong>Name</strong> must not be blanks only"), "{said}");
+    // What is nearly JSON looks like an object to whoever wrote it.
+    let nearly = visits.submit(&path, &[("metadata:object", "{year: 2026}")]).await;
+    assert_eq!(nearly.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let said = text_of(nearly).await;
+    assert!(said.contains("<strong>Metadata</strong> must be an object, such as"), "{said}");
+    assert!(said.contains("stand in double quotes"), "{said}");
 
     // Whatever links to a document leads to its receipt when it was deleted.
     data(owner.delete(&path).await);
