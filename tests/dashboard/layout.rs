@@ -259,3 +259,47 @@ async fn what_is_wrong_with_a_line_is_said_at_the_field_that_it_stands_in() {
     assert_no_complaints(&browser).await;
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_last_is_in_sight_and_a_source_is_opened_without_losing_ones_place() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/agents/{agent}/ask", service.base_url())).await;
+    for number in 1..=4 {
+        browser.fill("#question", QUESTION).await;
+        browser.click("[data-ask] .main").await;
+        let answered = format!("document.querySelectorAll('[data-answer]').length === {number}");
+        browser.wait_until("the answer", &answered).await;
+        let in_sight = "(() => {
+            const asked = [...document.querySelectorAll('.question')].at(-1).getBoundingClientRect();
+            return asked.top >= 0 && asked.bottom <= document.querySelector('.ask-box').getBoundingClientRect().top;
+        })()";
+        browser.wait_until("the question, above the next one", in_sight).await;
+    }
+    // What gets the focus is not below the form.
+    let uncovered = "(() => {
+        const marks = [...document.querySelectorAll('.cite')];
+        window.scrollTo(0, 0);
+        return marks.every((mark) => {
+            mark.focus();
+            const form = document.querySelector('.ask-box').getBoundingClientRect();
+            return mark.getBoundingClientRect().bottom <= form.top;
+        });
+    })()";
+    assert_eq!(browser.script(&format!("return {uncovered}"), vec![]).await, json!(true));
+    // The source of the last answer is open, and then that of the first one, which is being read.
+    browser.script("[...document.querySelectorAll('.cite')].at(-1).click()", vec![]).await;
+    browser.wait_for(".source mark").await;
+    let first = "document.querySelector('.cite')";
+    browser.script(&format!("{first}.scrollIntoView({{block: 'center'}}); {first}.click()"), vec![]).await;
+    browser.wait_until("the first source", &format!("{first}.ariaExpanded === 'true'")).await;
+    browser.wait_for(".source mark").await;
+    let place =
+        format!("(({{top, bottom}}) => top >= 0 && bottom <= innerHeight)({first}.getBoundingClientRect())");
+    assert_eq!(browser.script(&format!("return {place}"), vec![]).await, json!(true));
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}

@@ -42,20 +42,37 @@ function say(text) {
   status.textContent = text;
 }
 
+/** Keeps what was asked in sight, with its answer below it, for as long as nobody scrolls. */
+function follow(asked, turn) {
+  let at = scrollY;
+  let follows = true;
+  return () => {
+    follows &&= Math.abs(scrollY - at) < 2;
+    if (!follows) return;
+    // A long question leaves no room for what is said to it.
+    const first = asked.offsetHeight > innerHeight / 2 ? turn : asked;
+    first.scrollIntoView({ block: "start" });
+    at = scrollY;
+  };
+}
+
 async function run() {
   const question = box.value.trim();
   if (!question || running) return;
   running = new AbortController();
   const body = new URLSearchParams(new FormData(form));
   log.querySelector("[data-hints]")?.remove();
-  log.appendChild(element("div", "question", question)).dir = "auto";
+  const asked = log.appendChild(element("div", "question", question));
+  asked.dir = "auto";
   const turn = log.appendChild(element("div", "turn"));
+  const show = follow(asked, turn);
   const doing = turn.appendChild(element("p", "note"));
   const answer = turn.appendChild(element("div", "answer plain"));
   answer.dir = "auto";
   box.value = "";
   stop.hidden = false;
   ask.disabled = true;
+  show();
   say("The question is being answered.");
   try {
     const accept = { Accept: "text/event-stream, application/json" };
@@ -74,6 +91,7 @@ async function run() {
         turn.innerHTML = data.html;
         localiseTimes(turn);
       }
+      show();
     }
     if (!ended) throw BROKEN_OFF;
     say("The answer is complete.");
@@ -96,6 +114,7 @@ async function run() {
   running = undefined;
   stop.hidden = true;
   ask.disabled = false;
+  show();
   if (document.activeElement === document.body || document.activeElement === stop) box.focus();
 }
 
@@ -122,18 +141,25 @@ stop?.addEventListener("click", () => running?.abort());
 
 let opener;
 
-function closeSource() {
+function removeSource() {
   talk.querySelector(".source")?.remove();
   talk.classList.remove("with-source");
   opener?.setAttribute("aria-expanded", "false");
+}
+
+function closeSource() {
+  removeSource();
   opener?.focus();
   opener = undefined;
 }
 
 async function openSource(link) {
-  const again = opener === link;
-  if (opener) closeSource();
-  if (again) return;
+  if (opener === link) {
+    closeSource();
+    return;
+  }
+  // The focus does not go back to the link before: the page would go there with it.
+  removeSource();
   opener = link;
   link.setAttribute("aria-expanded", "true");
   const panel = element("aside", "source card");
