@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{assert_no_complaints, browsers::assert_for_everybody, sign_in};
-use crate::support::{browser::Browser, service::Service, web::Web};
+use crate::support::{browser::Browser, client::id, service::Service, web::Web};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_is_added_runs_and_asks() {
@@ -82,6 +82,26 @@ async fn a_source_is_added_runs_and_asks() {
     let source = client.read("/sources").await[0].clone();
     assert_eq!((&source["deleteLimit"], source["collectionId"].is_string()), (&json!(50), true));
     assert_eq!((&source["config"]["discover"], &source["every"]), (&json!("auto"), &json!(null)));
+
+    // One that cannot be read is named on the first page, with the reason, until it can be.
+    let feed = json!({"name": "News", "type": "feed", "config": {"url": web.url("/nowhere.xml")}});
+    let feed = client.create("/sources", &feed).await;
+    let run_it = async |state: &str| {
+        browser.goto(&format!("{}/sources/{}", service.base_url(), id(&feed))).await;
+        browser.click_text("button", "Run now").await;
+        let ended = format!("document.querySelector('#run .state')?.innerText === '{state}'");
+        browser.wait_until("the end of the run", &ended).await;
+        browser.goto(&format!("{}/", service.base_url())).await;
+        browser.text("main").await
+    };
+    let home = run_it("Failed").await;
+    assert!(home.contains("Sources that cannot be read") && home.contains("News: "), "{home}");
+    assert_for_everybody(&browser, "the first page with a source that fails").await;
+    browser.goto(&format!("{}/sources", service.base_url())).await;
+    assert!(!browser.text("tbody").await.contains("could not be read"), "it says why");
+    web.serve("/nowhere.xml", "application/rss+xml", "<rss version='2.0'><channel/></rss>");
+    let home = run_it("Done").await;
+    assert!(!home.contains("cannot be read"), "{home}");
     assert_no_complaints(&browser).await;
     browser.close().await;
 }

@@ -26,7 +26,7 @@ use crate::{
 
 /// Agents that are shown.
 const AGENTS: u32 = 24;
-/// Failed documents that are shown, and sources that ask.
+/// Failed documents that are shown, sources that ask, and sources that could not be read.
 const FAILED: u32 = 5;
 
 #[derive(Template)]
@@ -40,6 +40,8 @@ struct HomePage {
     failed: Vec<FailedDocument>,
     /// Sources that ask whether so much is to be deleted.
     asking: Vec<(SourceId, String)>,
+    /// Sources that could not be read, and why.
+    failing: Vec<(SourceId, String, Option<String>)>,
 }
 
 /// An agent that can be asked.
@@ -73,10 +75,12 @@ pub(super) async fn show(
     let has_more_agents = agents.len() > AGENTS as usize;
     agents.truncate(AGENTS as usize);
     let agents: Vec<AgentCard> = agents.into_iter().map(AgentCard::from).collect();
-    let (mut has_documents, mut failed, mut sources_asking) = (false, Vec::new(), Vec::new());
+    let (mut has_documents, mut failed) = (false, Vec::new());
+    let (mut sources_asking, mut sources_failing) = (Vec::new(), Vec::new());
     if visitor.frame.may_edit() {
         let actor = visitor.actor();
         sources_asking = sources.asking(&actor, FAILED).await?;
+        sources_failing = sources.failing(&actor, FAILED).await?;
         has_documents = !documents.list(&actor, Uuid::max(), 1).await?.is_empty();
         let dead = DocumentFilter { state: Some(JobState::Dead), ..DocumentFilter::default() };
         let found = documents.browse(&actor, &dead, DocumentOrder::Newest, None, FAILED).await?;
@@ -96,6 +100,7 @@ pub(super) async fn show(
         has_more_agents,
         failed,
         asking: sources_asking,
+        failing: sources_failing,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }

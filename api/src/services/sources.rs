@@ -229,6 +229,16 @@ impl SourceService {
         Ok(runs::waiting(&self.db, owner.workspace_id, limit).await?)
     }
 
+    /// At most `limit` sources that could not be read the last time, by id, name and why.
+    pub(crate) async fn failing(
+        &self,
+        actor: &Actor,
+        limit: u32,
+    ) -> Result<Vec<(SourceId, String, Option<String>)>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(runs::failing(&self.db, owner.workspace_id, limit).await?)
+    }
+
     /// One source.
     pub(crate) async fn find(&self, actor: &Actor, id: SourceId) -> Result<SourceDetails, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;

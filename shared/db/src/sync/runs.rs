@@ -115,6 +115,26 @@ pub async fn waiting(db: &Db, workspace: WorkspaceId, limit: u32) -> Result<Vec<
     .fetch_all(c))?)
 }
 
+/// At most `limit` of a workspace's sources that could not be read the last time that they ran to an end, by id, name and why, the oldest run
+/// first. One that is under way, or was stopped, has shown nothing else.
+pub async fn failing(
+    db: &Db,
+    workspace: WorkspaceId,
+    limit: u32,
+) -> Result<Vec<(SourceId, String, Option<String>)>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT s.id, s.name, r.error FROM sources s JOIN source_runs r
+           ON r.id = (SELECT id FROM source_runs WHERE source_id = s.id AND state IN ('succeeded', 'failed', 'waiting')
+                      ORDER BY id DESC LIMIT 1)
+         WHERE s.workspace_id = $1 AND r.state = 'failed' ORDER BY r.id LIMIT $2"
+    )
+    .bind(workspace)
+    .bind(i64::from(limit))
+    .fetch_all(c)
+    })?)
+}
+
 /// At most `limit` of what was found in a run before `before`, the last first.
 pub async fn found(
     db: &Db,

@@ -68,6 +68,35 @@ async fn a_source_has_one_run_at_a_time_and_a_workspace_not_all_of_them() {
 }
 
 #[tokio::test]
+async fn a_source_that_could_not_be_read_is_told_of_until_it_could() {
+    for t in &both().await {
+        let (ada, grace) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let source = added(&t.db, ada).await;
+        let begin = async |seconds| {
+            queued(&t.db, ada, source).await.expect(t.name);
+            claimed(&t.db, at(seconds), 1).await.expect(t.name)
+        };
+        let end = async |run: &SyncRun, state, why: Option<&str>| {
+            assert!(commit!(t.db, |tx| runs::end(tx, run, state, why, at(90))), "{}", t.name);
+        };
+        let failing = async |workspace| runs::failing(&t.db, workspace, 5).await.unwrap();
+        end(&begin(10).await, SyncRunState::Succeeded, None).await;
+        assert!(failing(ada).await.is_empty(), "{}", t.name);
+        end(&begin(20).await, SyncRunState::Failed, Some("It is away.")).await;
+        let told = [(source, "folder".to_owned(), Some("It is away.".to_owned()))];
+        assert_eq!(failing(ada).await, told, "{}", t.name);
+        assert!(failing(grace).await.is_empty(), "{}: it is another workspace's", t.name);
+        // One that is under way, or was stopped, has not shown that it can be read.
+        let stopped = begin(30).await;
+        assert_eq!(failing(ada).await, told, "{}", t.name);
+        commit!(t.db, |tx| runs::cancel(tx, ada, stopped.id, "", at(31)));
+        assert_eq!(failing(ada).await, told, "{}", t.name);
+        end(&begin(40).await, SyncRunState::Succeeded, None).await;
+        assert!(failing(ada).await.is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn a_run_that_is_given_back_was_taken_up_only_where_that_counts() {
     for t in &both().await {
         let owner = workspace(&t.db, at(0)).await;
