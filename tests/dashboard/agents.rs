@@ -228,3 +228,25 @@ async fn of_a_prompt_with_values_that_only_programs_have_it_is_said_that_no_page
         assert!(!page.contains("Its prompt takes"), "{path}: {page}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_settings_that_are_shown_for_a_type_of_tool_make_one() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let agent = owner.create_agent(&json!({"name": "Expert", "type": "CHATVENDOR"})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let page = visits.get("/tools").await.text().await.expect("a text");
+    let shown = page.split("<dl class=\"facts\">").nth(1).and_then(|rest| rest.split("</dl>").next());
+    let kinds: Vec<&str> = shown.expect("the types").split("<dt>").skip(1).collect();
+    assert_eq!(kinds.len(), page.matches("<option>").count(), "each type that can be chosen: {page}");
+    for kind in kinds {
+        let (kind, rest) = kind.split_once("</dt>").expect("its name");
+        let sample = rest.split("<code>").nth(1).and_then(|rest| rest.split("</code>").next());
+        let sample = sample.expect("its settings").replace("&#34;", "\"").replace("the id", id(&agent));
+        let form = [("name", kind), ("type", kind), ("metadata:json", &sample)];
+        let made = visits.submit("/tools", &form).await;
+        assert_eq!(made.status(), StatusCode::SEE_OTHER, "{kind}: {sample}");
+    }
+}

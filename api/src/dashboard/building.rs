@@ -46,7 +46,47 @@ struct PromptCard {
 struct ToolsPage {
     frame: Frame,
     tools: Vec<ToolCard>,
-    kinds: Vec<&'static str>,
+    kinds: Vec<ToolKind>,
+}
+
+/// A type of tool that can be made.
+struct ToolKind {
+    name: &'static str,
+    /// What it does.
+    words: &'static str,
+    /// Settings with which one is made.
+    sample: &'static str,
+}
+
+impl From<ToolType> for ToolKind {
+    fn from(kind: ToolType) -> Self {
+        let (words, sample) = match kind {
+            ToolType::Search => (
+                "searches the web, by searxng, brave, tavily or serper",
+                r#"{"provider": "searxng", "base_url": "https://search.example.com"}"#,
+            ),
+            ToolType::ComputeAlpha => ("computes, and knows facts", r#"{"app_id": "XXXX-XXXXXXXXXX"}"#),
+            ToolType::ModelHost => {
+                ("runs a model at its host", r#"{"api_key": "your-key", "model": "owner/name"}"#)
+            }
+            ToolType::AutomationNla => (
+                "runs actions that are described in plain words",
+                r#"{"automation_nla_api_key": "your-key", "base_url": "https://actions.example.com"}"#,
+            ),
+            ToolType::Agent => (
+                "asks another agent; its id is the last part of the address of its page",
+                r#"{"agentId": "the id"}"#,
+            ),
+            ToolType::OpenApi => (
+                "calls an interface as its OpenAPI document says",
+                r#"{"openApiUrl": "https://api.example.com/openapi.json"}"#,
+            ),
+            ToolType::Mcp => {
+                ("calls the tools of an MCP server", r#"{"url": "https://mcp.example.com/mcp"}"#)
+            }
+        };
+        Self { name: kind.as_str(), words, sample }
+    }
 }
 
 struct ToolCard {
@@ -118,7 +158,7 @@ pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor) ->
         metadata: serde_json::to_string_pretty(&details.masked_metadata).unwrap_or_default(),
     };
     let tools = found.into_iter().map(card).collect();
-    let kinds = ToolType::ALL.iter().map(|kind| kind.as_str()).collect();
+    let kinds = ToolType::ALL.iter().copied().map(ToolKind::from).collect();
     html(&PagePolicy::Own, StatusCode::OK, &ToolsPage { frame: visitor.frame, tools, kinds })
 }
 

@@ -43,7 +43,7 @@ struct VersionRow {
 
 /// In what a version differs from the one before.
 fn changes(this: &AgentVersionDetails, before: Option<&AgentVersionDetails>) -> String {
-    let Some(before) = before else { return String::new() };
+    let Some(before) = before else { return "the earliest that is kept".to_owned() };
     let (this, before) = (&this.config, &before.config);
     let parts = [
         (this.name != before.name, "its name"),
