@@ -307,6 +307,14 @@ async fn a_page_is_used_by_keyboard_alone() {
     reach("feedback", "[data-feedback] button[value='-1']").await;
     browser.press(&Key::Enter).await;
     browser.wait_until("thanks", "document.activeElement.textContent.startsWith('Thank you')").await;
+    // Who has said no can still say why, which goes with it.
+    reach("what was wrong", "[data-feedback] textarea").await;
+    browser.press("It was the mate.").await;
+    reach("its button", "[data-feedback] details button").await;
+    browser.press(&Key::Enter).await;
+    browser.wait_until("all of it is told", "!document.querySelector('[data-feedback]')").await;
+    let told = owner.read("/traces").await[0]["feedback"].clone();
+    assert_eq!((&told["rating"], &told["text"]), (&json!(-1), &json!("It was the mate.")));
     browser.close().await;
 }
 

@@ -235,6 +235,19 @@ async function copyText(text) {
 
 // --- feedback ---
 
+/** Whoever has said only yes or no can still say why, which is kept with it. */
+function askWhy(feedback, { name, value }) {
+  const more = feedback.querySelector("details");
+  feedback.replaceChildren(more);
+  feedback.classList.remove("row");
+  const rating = feedback.appendChild(element("input"));
+  Object.assign(rating, { type: "hidden", name, value });
+  more.append(element("button", "small", "Send"));
+  more.open = value === "-1";
+  feedback.elements.text.required = true;
+  feedback.dataset.rated = "";
+}
+
 talk.addEventListener("submit", async (event) => {
   const feedback = event.target.closest("[data-feedback]");
   if (!feedback) return;
@@ -243,8 +256,16 @@ talk.addEventListener("submit", async (event) => {
   const text = error ? wordsOf(error) : "Thank you. Your feedback is kept with the answer.";
   const told = element("p", error ? "wrong" : "note", text);
   told.tabIndex = -1;
-  if (error) feedback.append(told);
-  else feedback.replaceWith(told);
+  if (error) {
+    feedback.append(told);
+  } else if (feedback.dataset.rated === undefined && !feedback.elements.text.value.trim()) {
+    askWhy(feedback, event.submitter);
+    feedback.prepend(told);
+  } else {
+    feedback.replaceWith(told);
+  }
   told.focus();
+  // Above the form for the next question, whole.
+  if (feedback.isConnected) feedback.scrollIntoView({ block: "nearest" });
   say(text);
 });
