@@ -210,6 +210,9 @@ async fn the_audit_log_names_what_is_there_still_and_shows_its_id(mode: Mode) {
     let webhook = owner.create("/webhooks", &webhook).await;
     let collection = owner.create("/collections", &json!({"name": "Shelf"})).await;
     data(owner.delete(&format!("/collections/{}", id(&collection))).await);
+    let note = json!({"name": "Lost note", "type": "TXT", "content": "A note."});
+    let document = owner.ingest(&note).await;
+    data(owner.delete(&format!("/documents/{}", id(&document))).await);
     let invite = json!({"email": "grace@example.com", "role": "editor"});
     let invitation = owner.create(&format!("/workspaces/{}/invitations", id(owner.user())), &invite).await;
     let client = service.client();
@@ -229,6 +232,11 @@ async fn the_audit_log_names_what_is_there_still_and_shows_its_id(mode: Mode) {
         page.contains(&format!("collection {}</td>", id(&collection))),
         "it has no name any more: {page}"
     );
+    // A document leads to its receipt, which has its name.
+    let link = format!("document <a href=\"documents/{}\"", id(&document));
+    assert!(page.contains(&link), "{link}: {page}");
+    let receipt = visits.get(&format!("/documents/{}/receipt", id(&document))).await;
+    assert!(text_of(receipt).await.contains("Lost note was deleted"));
 }
 
 async fn a_document_that_waits_for_its_next_try_says_when_that_is(mode: Mode) {
