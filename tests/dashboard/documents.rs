@@ -220,6 +220,17 @@ async fn pages_of_documents_speak_of_what_is_on_them() {
     // There is no model in these tests, and the page has no modes to choose.
     let page = text_of(visits.get("/search?query=roof").await).await;
     assert!(page.contains("needs an embedding model") && !page.contains("`mode`"), "{page}");
+    // What an agent finds is searched in what it is linked to.
+    let other = json!({"name": "Other", "type": "TXT", "content": "The roof is open."});
+    let other = owner.ingest(&other).await;
+    let agent = owner.create_agent(&json!({"name": "Guide", "type": "CHATVENDOR"})).await;
+    owner.link(id(&agent), id(&other)).await;
+    let found = async |path: &str| {
+        let page = text_of(visits.get(path).await).await;
+        [&note, &other].map(|document| page.contains(&format!("documents/{}?from=", id(document))))
+    };
+    assert_eq!(found("/search?query=roof").await, [true, true]);
+    assert_eq!(found(&format!("/search?query=roof&agent={}", id(&agent))).await, [false, true]);
     let path = format!("/documents/{}", id(&note));
     let page = text_of(visits.get(&path).await).await;
     assert!(

@@ -22,7 +22,9 @@ use crate::{
     extract::parameter,
     fields::validate,
     response::ApiResult,
-    services::{actor::Permission, collections::CollectionService, search::SearchService},
+    services::{
+        actor::Permission, asking::AskService, collections::CollectionService, search::SearchService,
+    },
 };
 
 /// Passages of each way.
@@ -38,6 +40,9 @@ const MODES: [(&str, &str); 3] =
 struct SearchPage {
     frame: Frame,
     query: String,
+    /// Whose documents are searched alone; all are when empty.
+    agent: String,
+    agents: Vec<(String, String)>,
     collection: String,
     collections: Vec<(String, String)>,
     /// Whether there is a reranker.
@@ -116,18 +121,23 @@ fn problem_of(error: ApiError) -> String {
 pub(super) async fn show(
     State(search): State<SearchService>,
     State(collections): State<CollectionService>,
+    State(asking): State<AskService>,
     visitor: Visitor,
     uri: Uri,
 ) -> ApiResult {
     let actor = visitor.actor();
     actor.may(Permission::EditDocuments)?;
     let query = parameter(&uri, "query").unwrap_or_default().trim().to_owned();
+    let agent = parameter(&uri, "agent").unwrap_or_default();
     let collection = parameter(&uri, "collection").unwrap_or_default();
     let can_rerank = search.has_reranker();
     let rerank = can_rerank && parameter(&uri, "rerank").is_some();
     let mut modes = Vec::new();
     for (mode, title) in MODES.into_iter().filter(|_| !query.is_empty()) {
         let mut asked = json!({"query": query, "mode": mode, "limit": HITS, "rerank": rerank});
+        if !agent.is_empty() {
+            asked["agentId"] = json!(agent);
+        }
         if !collection.is_empty() {
             asked["collectionIds"] = json!([collection]);
         }
@@ -144,6 +154,19 @@ pub(super) async fn show(
     let all = collections.list(&actor, Uuid::max(), COLLECTIONS).await?;
     let collections =
         all.into_iter().map(|collection| (collection.id.to_string(), collection.name)).collect();
-    let page = SearchPage { frame: visitor.frame, query, collection, collections, can_rerank, rerank, modes };
+    let agents = asking
+        .all_askable(&actor, |askable| (askable.agent().id.to_string(), askable.agent().name.clone()))
+        .await?;
+    let page = SearchPage {
+        frame: visitor.frame,
+        query,
+        agent,
+        agents,
+        collection,
+        collections,
+        can_rerank,
+        rerank,
+        modes,
+    };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
