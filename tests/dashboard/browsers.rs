@@ -134,7 +134,10 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
     let (evaluation, _, evaluated) = crate::matrix::things::evaluated(&team, &document).await;
     let again = team.create(&format!("/evaluations/{evaluation}/runs"), &json!({})).await;
     let beside = format!("evaluations/{evaluation}/runs/{}/compare?with={evaluated}", id(&again));
-    team.create("/api-tokens", &json!({"description": "for the build"})).await;
+    let origins = ["https://www.example.com"];
+    let token =
+        json!({"description": "for the site", "agentId": agent, "origins": origins, "ratePerMinute": 5});
+    team.create("/api-tokens", &token).await;
     team.create(&format!("/workspaces/{}/invitations", id(&workspace)), &json!({"role": "asker"})).await;
     sign_in(&browser, &service, "ada@example.com").await;
     browser.select("#workspace", id(&workspace)).await;
@@ -238,9 +241,12 @@ async fn a_form_that_is_refused_says_so_in_its_place_and_keeps_what_was_written(
     browser.goto(&format!("{base}/tokens")).await;
     browser.fill("#description", "for the build").await;
     browser.fill("#rate", "0").await;
+    browser.fill("#origins", "https://www.example.com\nexample.com").await;
     browser.click("form[action*='tokens?'] button.main").await;
     browser.wait_for("#rate-wrong").await;
+    assert!(browser.text("#origins-wrong").await.starts_with("“example.com” must be an origin"));
     assert_eq!(browser.value("#description").await, "for the build");
+    browser.fill("#origins", "https://www.example.com").await;
     browser.fill("#rate", "5").await;
     browser.click("form[action*='tokens?'] button.main").await;
     browser.wait_for(".notice .copied").await;

@@ -158,7 +158,8 @@ async fn long_names_make_no_page_wider_than_the_screen() {
     data(owner.patch("/users/me", &json!({"name": long})).await);
     let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
     let team = owner.in_workspace(id(&workspace));
-    team.create("/api-tokens", &json!({"description": long})).await;
+    let origin = format!("https://{}.example.com", "x".repeat(60));
+    team.create("/api-tokens", &json!({"description": long, "origins": [origin]})).await;
     team.create_document(&json!({"name": long, "type": "TXT", "content": "A note."})).await;
     sign_in(&browser, &service, &email).await;
     browser.select("#workspace", id(&workspace)).await;

@@ -1,12 +1,17 @@
 //! What pages are to people besides their work: who is invited, gives a role up, leaves, or ends an account.
 
+use std::time::Duration;
+
+use lectern_shared::clock::Clock;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Visits, cookies, form_addresses, location, service};
 use crate::support::{
     client::{Client, PASSWORD, data, id},
+    process::POLL,
     service::{Mode, Service},
+    within_deadline,
 };
 
 /// A workspace of Ada's with Ben in it, and the way to its pages.
@@ -199,6 +204,101 @@ async fn a_token_has_a_button_for_deleting_it_where_that_is_let() {
         let status = visits.submit(&format!("/{path}"), &[]).await.status();
         assert_eq!(status == StatusCode::SEE_OTHER, is_let, "{role}: {status}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_form_for_tokens_bounds_them_and_the_list_tells_which_is_which() {
+    let joined = Team::with("builder").await;
+    let mut visits = joined.visits("ben@example.com").await;
+    let llm = json!({"provider": "extractive", "model": "extractive"});
+    let agent = json!({"name": "Guide", "type": "CHATVENDOR", "llm": llm});
+    let agent = joined.inside.create_agent(&agent).await;
+    let form = |description: &'static str, agent, origins, last_day, rate| {
+        [
+            ("description", description),
+            ("role", "asker"),
+            ("agentId", agent),
+            ("origins:given-lines", origins),
+            ("expiresAt:day", last_day),
+            ("ratePerMinute:number", rate),
+        ]
+    };
+    let origins = "https://www.example.com/\r\n\r\n https://Docs.example.com";
+    for form in
+        [form("for the site", id(&agent), origins, "2999-12-31", "1"), form("for the build", "", " ", "", "")]
+    {
+        assert_eq!(visits.submit("/tokens", &form).await.status(), StatusCode::OK, "{form:?}");
+    }
+    let tokens = joined.inside.read("/api-tokens").await;
+    let bounds = |description: &str| {
+        let mut tokens = tokens.as_array().expect("a list").iter();
+        let token = tokens.find(|token| token["description"] == description).expect("a token");
+        json!([token["agentId"], token["origins"], token["expiresAt"], token["ratePerMinute"]])
+    };
+    let sites = ["https://docs.example.com", "https://www.example.com"];
+    let end = "2999-12-31T23:59:59.000000+00:00";
+    assert_eq!(bounds("for the site"), json!([id(&agent), sites, end, 1]));
+    assert_eq!(bounds("for the build"), json!([null, null, null, null]));
+
+    let soon = Clock::system().now().plus(Duration::from_secs(1)).to_string();
+    let brief = json!({"description": "for a moment", "expiresAt": soon});
+    joined.inside.create("/api-tokens", &brief).await;
+    let row = async |description: &str| {
+        let page = read(&visits, "/tokens").await;
+        let mut rows = page.split("<tr>").skip(1).filter_map(|rest| rest.split("</tr>").next());
+        rows.find(|row| row.contains(&format!(">{description}<"))).expect("a row").to_owned()
+    };
+    let site = row("for the site").await;
+    let asks = format!("ask <a href=\"agents/{}\" dir=\"auto\">Guide</a> alone", id(&agent));
+    let until = format!("<time datetime=\"{end}\">2999-12-31 23:59 UTC</time></td>");
+    for told in [asks.as_str(), sites[0], sites[1], until.as_str(), "at most 1 request a minute", "made by"] {
+        assert!(site.contains(told), "{told}: {site}");
+    }
+    let build = row("for the build").await;
+    for told in [">asker<", ">asks agents<", ">programs<", ">when it is deleted<"] {
+        assert!(build.contains(told), "{told}: {build}");
+    }
+    assert!(!build.contains("a minute") && !build.contains("agents/"), "{build}");
+    let ended = async {
+        while !row("for a moment").await.contains(">Over<") {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline("the end of the token", ended).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_bounds_of_a_token_is_told_by_the_names_of_its_fields() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let sites = "https://www.example.com\r\n\r\nexample.com\r\nhttps://www.example.com/path";
+    let wrong = [
+        ("description", "for the site"),
+        ("origins:given-lines", sites),
+        ("expiresAt:day", "31.12.2999"),
+        ("ratePerMinute:number", "0"),
+    ];
+    let past = [("description", "for the site"), ("expiresAt:day", "2020-01-31")];
+    let told = [
+        "<strong>Site 2</strong> must be an origin",
+        "<strong>Site 3</strong> must be an origin",
+        "<strong>Last day</strong> must be a day such as 2026-01-31<",
+        "<strong>Requests a minute</strong> must be",
+    ];
+    let late = ["<strong>Last day</strong> must be today or a later day<"];
+    for (form, told) in [(&wrong[..], &told[..]), (&past[..], &late[..])] {
+        let refused = visits.submit("/tokens", form).await;
+        assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY, "{form:?}");
+        let page = refused.text().await.expect("a text");
+        for words in told {
+            assert!(page.contains(words), "{words}: {page}");
+        }
+        assert!(!page.contains("Site 1<") && page.contains("what you wrote is still there"), "{page}");
+    }
+    assert_eq!(owner.read("/api-tokens").await, json!([]), "nothing was made");
 }
 
 #[tokio::test(flavor = "multi_thread")]

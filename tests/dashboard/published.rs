@@ -183,7 +183,9 @@ async fn a_page_without_its_token_is_said_to_be_closed(mode: Mode) {
         |token: &&Value| token["description"].as_str().is_some_and(|text| text.ends_with("ask/guide"));
     let token = tokens.clone().find(of_page).expect("the page's token");
     let listed = shown("/tokens".to_owned()).await;
-    assert!(listed.contains("asks one agent only, at most 60 requests a minute"), "{listed}");
+    for told in ["</a> alone", "at most 60 requests a minute", "the page of a published agent"] {
+        assert!(listed.contains(told), "{told}: {listed}");
+    }
     data(owner.delete(&format!("/api-tokens/{}", id(token))).await);
     for page in pages.clone() {
         let text = shown(page).await;

@@ -1,10 +1,11 @@
 //! The fields of a form as the JSON that other clients send, so that one reader checks both.
 //!
 //! A browser sends texts only, so the name of an input says what its text is: `limit:number`, `hasMemory:boolean`, `metadata:json`,
-//! `origins:lines` (one a line), `ids:list` (one an input), `description:nullable` for a text that is taken away by emptying it,
-//! `metadata:object` for JSON that is, and `name:text` for a text that is told although it is left empty, so that it is refused. A name
-//! with dots is a field of an object. What else is left empty is left out. Of several inputs with one name the last one counts, so that
-//! a hidden one can say what an unchecked box means.
+//! `origins:lines` (one a line), `origins:given-lines` for such a list that is left out when there is no line in it, `ids:list` (one an
+//! input), `end:day` for the end of a day in UTC, `description:nullable` for a text that is taken away by emptying it, `metadata:object`
+//! for JSON that is, and `name:text` for a text that is told although it is left empty, so that it is refused. A name with dots is a field
+//! of an object. What else is left empty is left out. Of several inputs with one name the last one counts, so that a hidden one can say
+//! what an unchecked box means.
 
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;
@@ -13,6 +14,8 @@ use super::json::{self, MAX_MEMBERS};
 
 /// Objects within objects, at most.
 const DEEPEST: usize = 4;
+/// What stands behind a day in its last second.
+const DAY_END: &str = "T23:59:59Z";
 
 /// The fields of a form; none when it has more inputs than an object may have members.
 pub(super) fn to_json(bytes: &[u8]) -> Option<Value> {
@@ -52,13 +55,16 @@ impl GivenInput {
         let trimmed = text.trim();
         let value = match kind {
             "list" => return Some(Self::Item(Some(trimmed.to_owned()).filter(|item| !item.is_empty()))),
-            "lines" => {
+            "given-lines" if trimmed.is_empty() => return None,
+            "lines" | "given-lines" => {
                 json!(trimmed.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>())
             }
             "text" => json!(text),
             "nullable" if trimmed.is_empty() => Value::Null,
             "object" if trimmed.is_empty() => json!({}),
             _ if trimmed.is_empty() => return None,
+            // What is no day makes no time either, and the reader of the field says so.
+            "day" => json!(format!("{trimmed}{DAY_END}")),
             "boolean" => json!(matches!(trimmed, "true" | "on")),
             // What cannot be read is passed on as the text that it is: the reader of the field says what is wrong with it.
             "number" | "json" | "object" => {
@@ -107,6 +113,9 @@ mod tests {
             ("llm.model=m&llm.temperature:number=0.5", json!({"llm": {"model": "m", "temperature": 0.5}})),
             ("ids:list=a&ids:list=b&none:list=", json!({"ids": ["a", "b"], "none": []})),
             ("origins:lines=a%0D%0A%0D%0A+b", json!({"origins": ["a", "b"]})),
+            ("origins:given-lines=+%0D%0A+a", json!({"origins": ["a"]})),
+            ("none:lines=%0D%0A&origins:given-lines=%0D%0A", json!({"none": []})),
+            ("end:day=+2026-01-31&none:day=+", json!({"end": "2026-01-31T23:59:59Z"})),
             ("metadata:json=%7B%22a%22%3A1%7D&bad:json=%7B", json!({"metadata": {"a": 1}, "bad": "{"})),
             ("metadata:object=%7B%22a%22%3A1%7D", json!({"metadata": {"a": 1}})),
             ("metadata:object=+", json!({"metadata": {}})),

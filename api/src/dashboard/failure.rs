@@ -1,6 +1,6 @@
 //! The page of what failed: what is said of it, and the menu around it where it is known who looks at it.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use askama::Template;
 use axum::{
@@ -38,7 +38,7 @@ impl FailureFrame {
 pub(super) struct FailureWords<'a> {
     pub(super) message: Vec<TextSpan<'a>>,
     /// What each is called, and what would be right.
-    pub(super) fields: Vec<(&'a str, Vec<TextSpan<'a>>)>,
+    pub(super) fields: Vec<(Cow<'a, str>, Vec<TextSpan<'a>>)>,
 }
 
 impl<'a> FailureWords<'a> {

@@ -1,6 +1,6 @@
 //! How pages say things: states, times, sizes, places, and what to do about a failure.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use lectern_shared::{
     clock::Timestamp,
@@ -181,9 +181,13 @@ fn no_text(kind: DocumentType) -> &'static str {
     }
 }
 
-/// What a field is called on the pages.
-pub(super) fn field_label(path: &str) -> &str {
-    match path {
+/// What a field, or a line of one, is called on the pages.
+pub(super) fn field_label(path: &str) -> Cow<'_, str> {
+    if let Some(at) = path.strip_prefix("origins.").and_then(|at| at.parse::<u32>().ok()) {
+        return Cow::Owned(format!("Site {}", at.saturating_add(1)));
+    }
+    Cow::Borrowed(match path {
+        "agentId" => "Agent",
         "authorization" => "Access",
         "authorization.password" | "password" => "Password",
         "authorization.token" => "Token",
@@ -193,15 +197,17 @@ pub(super) fn field_label(path: &str) -> &str {
         "description" => "Description",
         "email" => "E-mail",
         "events" => "It is told when",
+        "expiresAt" => "Last day",
         "file" => "File",
         "from_page" => "First page",
         "metadata" => "Metadata",
         "name" => "Name",
+        "origins" => "Sites",
         "ratePerMinute" => "Requests a minute",
         "to_page" => "Last page",
         "url" => "Address",
         path => path,
-    }
+    })
 }
 
 /// What is said of a form that is larger than what is taken, where programs are told so many bytes.
@@ -210,10 +216,12 @@ const TOO_LONG: &str = "What you wrote is too long to be sent. Make it shorter: 
 
 /// What is wrong with a form and its fields, without the names that only programs know them by.
 pub(super) fn for_people(mut error: ApiError) -> ApiError {
-    const WORDS: [(&str, &str); 4] = [
+    const WORDS: [(&str, &str); 6] = [
         ("give them as authorization", "give them under Access"),
         ("must not be before from_page", "must not be before the first page"),
         ("host than that of the new url", "host than that of the new address"),
+        ("must be a time such as 2026-01-31T08:00:00Z", "must be a day such as 2026-01-31"),
+        ("must be a time that is to come", "must be today or a later day"),
         ("send it again, or null to do without", "give it again, or take it away"),
     ];
     if error.kind == ApiErrorKind::TooLarge {

@@ -3,7 +3,11 @@
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
 use lectern_derive::handler;
-use lectern_shared::{clock::Timestamp, ids::ApiTokenId};
+use lectern_shared::{
+    clock::{Clock, Timestamp},
+    ids::{AgentId, ApiTokenId},
+    model::{Json, workspace::Role},
+};
 use secrecy::ExposeSecret;
 use uuid::Uuid;
 
@@ -11,7 +15,7 @@ use super::{
     PagePolicy, ROLES,
     frame::{Frame, SubmittedForm, Visitor},
     html,
-    text::filters,
+    text::{counted, filters, for_people},
 };
 use crate::{
     extract::PathId,
@@ -33,7 +37,7 @@ struct TokensPage {
     frame: Frame,
     rows: Vec<TokenRow>,
     roles: Vec<(&'static str, &'static str)>,
-    agents: Vec<(String, String)>,
+    agents: Vec<(AgentId, String)>,
     /// A new token's value.
     made: Option<String>,
 }
@@ -41,57 +45,82 @@ struct TokensPage {
 struct TokenRow {
     id: ApiTokenId,
     description: String,
-    role: String,
-    /// What else bounds it.
-    limits: String,
-    expires_at: Option<Timestamp>,
     maker: String,
+    role: String,
+    /// What its role is for.
+    does: &'static str,
+    /// The one agent that it asks, whatever its role may.
+    agent: Option<(AgentId, String)>,
+    /// How often; empty for as often as the service lets everybody.
+    rate: String,
+    /// What uses it.
+    used_from: &'static str,
+    /// The sites whose pages do.
+    origins: Vec<String>,
+    expires_at: Option<Timestamp>,
+    is_over: bool,
     used_at: Option<Timestamp>,
     can_delete: bool,
 }
 
 impl TokenRow {
-    /// As somebody sees it.
-    fn of(RevealedToken { token, maker, .. }: RevealedToken, actor: &Actor) -> Self {
+    /// As somebody sees it at this moment, who may ask these agents.
+    fn of(
+        RevealedToken { token, maker, .. }: RevealedToken,
+        actor: &Actor,
+        agents: &[(AgentId, String)],
+        now: Timestamp,
+    ) -> Self {
         let can_delete = may_delete(actor, &token).is_ok();
-        let limits = [
-            token.agent_id.map(|_| "asks one agent only".to_owned()),
-            // A published page's own has none, and is in nobody's hands.
-            token
-                .origins
-                .filter(|origins| !origins.0.is_empty())
-                .map(|origins| format!("in pages of {}", origins.0.join(", "))),
-            token.rate_per_minute.map(|rate| format!("at most {rate} requests a minute")),
-        ];
+        let called =
+            |id: AgentId| agents.iter().find(|(other, _)| *other == id).map(|(_, name)| name.clone());
+        let does = |role: Role| ROLES.into_iter().find(|(name, _)| *name == role.as_str());
+        let origins = token.origins.map(|Json(origins)| origins);
+        let used_from = match &origins {
+            None => "programs",
+            // It is in nobody's hands.
+            Some(origins) if origins.is_empty() => "the page of a published agent",
+            Some(_) => "pages of",
+        };
         Self {
             id: token.id,
             description: token.description,
-            role: token.role.map_or_else(|| "what its maker may".to_owned(), |role| role.to_string()),
-            limits: limits.into_iter().flatten().collect::<Vec<_>>().join(", "),
-            expires_at: token.expires_at,
             maker: maker.name,
+            role: token.role.map_or_else(|| "what its maker may".to_owned(), |role| role.to_string()),
+            does: token.role.and_then(does).map(|(_, does)| does).unwrap_or_default(),
+            agent: token.agent_id.map(|id| (id, called(id).unwrap_or_else(|| "one agent".to_owned()))),
+            rate: token.rate_per_minute.map(rate_words).unwrap_or_default(),
+            used_from,
+            origins: origins.unwrap_or_default(),
+            expires_at: token.expires_at,
+            is_over: token.expires_at.is_some_and(|end| end <= now),
             used_at: token.last_used_at,
             can_delete,
         }
     }
 }
 
+fn rate_words(rate: i64) -> String {
+    format!("at most {} a minute", counted(rate.unsigned_abs(), "request", "requests"))
+}
+
 async fn page(
     tokens: &TokenService,
     asking: &AskService,
+    now: Timestamp,
     visitor: Visitor,
     made: Option<String>,
 ) -> ApiResult {
     let actor = visitor.actor();
     let rows = tokens.list(&actor, &visitor.caller.user, Uuid::max(), SHOWN).await?;
+    let agents =
+        asking.all_askable(&actor, |askable| (askable.agent().id, askable.agent().name.clone())).await?;
     let given =
         ROLES.into_iter().filter(|(role, _)| role.parse().is_ok_and(|role| actor.may_grant(role).is_ok()));
     let page = TokensPage {
-        rows: rows.into_iter().map(|row| TokenRow::of(row, &actor)).collect(),
+        rows: rows.into_iter().map(|row| TokenRow::of(row, &actor, &agents, now)).collect(),
         roles: given.collect(),
-        agents: asking
-            .all_askable(&actor, |agent| (agent.agent().id.to_string(), agent.agent().name.clone()))
-            .await?,
+        agents,
         made,
         frame: visitor.frame,
     };
@@ -103,9 +132,10 @@ async fn page(
 pub(super) async fn show(
     State(tokens): State<TokenService>,
     State(asking): State<AskService>,
+    State(clock): State<Clock>,
     visitor: Visitor,
 ) -> ApiResult {
-    page(&tokens, &asking, visitor, None).await
+    page(&tokens, &asking, clock.now(), visitor, None).await
 }
 
 /// Makes one, and shows its value.
@@ -113,15 +143,19 @@ pub(super) async fn show(
 pub(super) async fn create(
     State(tokens): State<TokenService>,
     State(asking): State<AskService>,
+    State(clock): State<Clock>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewApiToken>,
 ) -> ApiResult {
     let value_of = |made: &RevealedToken| {
         let value = made.value.as_ref().map(|value| value.expose_secret().as_bytes().to_vec());
         Ok(value.unwrap_or_default())
     };
-    let made = tokens.create(&visitor.actor(), &visitor.caller.user, body, once, value_of).await?;
+    let made = tokens
+        .create(&visitor.actor(), &visitor.caller.user, body, once, value_of)
+        .await
+        .map_err(for_people)?;
     let (CreationOutcome::Now(value) | CreationOutcome::Before(value)) = made;
-    page(&tokens, &asking, visitor, Some(String::from_utf8_lossy(&value).into_owned())).await
+    page(&tokens, &asking, clock.now(), visitor, Some(String::from_utf8_lossy(&value).into_owned())).await
 }
 
 /// Deletes one.

@@ -64,7 +64,7 @@ function showProblem(form, error) {
       continue;
     }
     first ??= input;
-    const item = input.name.endsWith(":lines") && at ? itemsOf(input)[at] : undefined;
+    const item = /:(given-)?lines$/.test(input.name) && at ? itemsOf(input)[at] : undefined;
     const words = item ? `“${item}” ${message}` : message;
     if (input.hasAttribute("aria-errormessage")) {
       const before = document.getElementById(input.getAttribute("aria-errormessage"));
