@@ -230,6 +230,55 @@ async fn of_a_prompt_with_values_that_only_programs_have_it_is_said_that_no_page
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn things_of_one_name_are_told_apart_where_they_are_chosen() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let agent = json!({"name": "Guide", "type": "CHATVENDOR"});
+    let agents = [owner.create_agent(&agent).await, owner.create_agent(&agent).await];
+    let clerk = owner.create_agent(&json!({"name": "Clerk", "type": "CHATVENDOR"})).await;
+    let shelf = json!({"name": "Shelf"});
+    let shelves = [owner.create("/collections", &shelf).await, owner.create("/collections", &shelf).await];
+    let prompt = json!({"name": "Brief", "template": "Be brief.", "input_variables": []});
+    let prompts = [owner.create("/prompts", &prompt).await, owner.create("/prompts", &prompt).await];
+    let note = json!({"name": "Note", "type": "TXT", "content": "A note."});
+    let notes = [owner.ingest(&note).await, owner.ingest(&note).await];
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let page_of_clerk = format!("/agents/{}", id(&clerk));
+    for (path, twins) in [
+        ("/search", &agents),
+        ("/traces", &agents),
+        ("/tokens", &agents),
+        ("/evaluations", &agents),
+        ("/search", &shelves),
+        ("/documents", &shelves),
+        ("/documents/new", &shelves),
+        ("/sources/new?type=feed", &shelves),
+        ("/agents/new", &prompts),
+        (page_of_clerk.as_str(), &shelves),
+        (page_of_clerk.as_str(), &notes),
+    ] {
+        let html = visits.get(path).await.text().await.expect("a text");
+        for twin in twins {
+            let end = &id(twin)[id(twin).len() - 6..];
+            let name = twin["name"].as_str().expect("a name");
+            let option = format!("<option value=\"{}\">{name} (id …{end})</option>", id(twin));
+            assert!(html.contains(&option), "{path}: {option}: {html}");
+        }
+    }
+    // A name that no other one has stands by itself.
+    let html = visits.get("/search").await.text().await.expect("a text");
+    assert!(html.contains(">Clerk</option>"), "{html}");
+    // What has no page of its own says the same where it is kept.
+    let html = visits.get("/prompts").await.text().await.expect("a text");
+    for prompt in &prompts {
+        let end = &id(prompt)[id(prompt).len() - 6..];
+        assert!(html.contains(&format!("<summary>Brief (id …{end})</summary>")), "{html}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_settings_that_are_shown_for_a_type_of_tool_make_one() {
     let service = service().await;
     let owner = service.signed_up("ada@example.com").await;

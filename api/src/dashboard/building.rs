@@ -5,12 +5,13 @@ use axum::{extract::State, http::StatusCode};
 use lectern_derive::handler;
 use lectern_shared::{
     ids::{PromptId, ToolId},
-    model::tool::ToolType,
+    model::{prompt::Prompt, tool::ToolType},
 };
 use uuid::Uuid;
 
 use super::{
     PagePolicy,
+    choices::told_apart,
     frame::{Frame, SubmittedForm, Visitor},
     html,
 };
@@ -20,7 +21,7 @@ use crate::{
     services::{
         actor::Permission,
         prompts::{NewPrompt, PromptChange, PromptService},
-        tools::{NewTool, ToolChange, ToolService},
+        tools::{NewTool, ToolChange, ToolDetails, ToolService},
     },
 };
 
@@ -35,6 +36,8 @@ struct PromptsPage {
 }
 
 struct PromptCard {
+    /// Its name, as it is told from others where it is chosen.
+    title: String,
     id: PromptId,
     name: String,
     template: String,
@@ -90,6 +93,8 @@ impl From<ToolType> for ToolKind {
 }
 
 struct ToolCard {
+    /// Its name, as it is told from others where it is chosen.
+    title: String,
     id: ToolId,
     name: String,
     kind: &'static str,
@@ -102,13 +107,16 @@ struct ToolCard {
 #[handler]
 pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visitor) -> ApiResult {
     let found = prompts.list(&visitor.actor(), Uuid::max(), SHOWN).await?;
-    let card = |prompt: lectern_shared::model::prompt::Prompt| PromptCard {
+    let card = |(prompt, title): (Prompt, String)| PromptCard {
+        title,
         id: prompt.id,
         name: prompt.name,
         template: prompt.template,
         variables: prompt.input_variables.0.join("\n"),
     };
-    let prompts = found.into_iter().map(card).collect();
+    let titles = told_apart(found.iter().map(|prompt| (prompt.id, prompt.name.clone())));
+    let titles = titles.into_iter().map(|(_, title)| title);
+    let prompts = found.into_iter().zip(titles).map(card).collect();
     html(&PagePolicy::Own, StatusCode::OK, &PromptsPage { frame: visitor.frame, prompts })
 }
 
@@ -150,14 +158,17 @@ pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor) ->
     let actor = visitor.actor();
     actor.may(Permission::BuildAgents)?;
     let found = tools.list(&actor, Uuid::max(), SHOWN).await?;
-    let card = |details: crate::services::tools::ToolDetails| ToolCard {
+    let titles = told_apart(found.iter().map(|details| (details.tool.id, details.tool.name.clone())));
+    let titles = titles.into_iter().map(|(_, title)| title);
+    let card = |(details, title): (ToolDetails, String)| ToolCard {
+        title,
         id: details.tool.id,
         name: details.tool.name,
         kind: details.tool.r#type.as_str(),
         description: details.tool.description,
         metadata: serde_json::to_string_pretty(&details.masked_metadata).unwrap_or_default(),
     };
-    let tools = found.into_iter().map(card).collect();
+    let tools = found.into_iter().zip(titles).map(card).collect();
     let kinds = ToolType::ALL.iter().copied().map(ToolKind::from).collect();
     html(&PagePolicy::Own, StatusCode::OK, &ToolsPage { frame: visitor.frame, tools, kinds })
 }

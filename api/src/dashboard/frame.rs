@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
+    choices::told_apart,
     session::{CookieNames, PAGE_WORKSPACE},
     text::{Notice, for_people},
 };
@@ -217,13 +218,14 @@ impl FromRequestParts<AppState> for Visitor {
         };
         let actor = caller.actor();
         let workspace_id = actor.named_workspace();
-        let choices = joined.into_iter().map(|joined| WorkspaceChoice {
-            id: joined.workspace.id,
-            is_chosen: joined.workspace.id == workspace_id,
-            name: joined.workspace.name,
+        let chosen = joined.iter().find(|joined| joined.workspace.id == workspace_id);
+        let workspace = chosen.map_or_else(String::new, |joined| joined.workspace.name.clone());
+        let choices =
+            told_apart(joined.into_iter().map(|joined| (joined.workspace.id, joined.workspace.name)));
+        let choices = choices.into_iter().map(|(id, name)| {
+            let is_chosen = id == workspace_id;
+            WorkspaceChoice { id, name, is_chosen }
         });
-        let workspaces: Vec<WorkspaceChoice> = choices.collect();
-        let chosen = workspaces.iter().find(|choice| choice.is_chosen);
         let path = parts.uri.path();
         let said = parameter(&parts.uri, "said").unwrap_or_default();
         let frame = Frame {
@@ -231,9 +233,9 @@ impl FromRequestParts<AppState> for Visitor {
             section: path.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned(),
             person: caller.user.name.clone(),
             email: caller.user.email.clone(),
-            workspace: chosen.map_or_else(String::new, |choice| choice.name.clone()),
+            workspace,
             workspace_id,
-            workspaces,
+            workspaces: choices.collect(),
             role: actor.role(),
             is_admin: caller.user.is_admin,
             notice: notice(&said),

@@ -7,6 +7,7 @@ mod agents;
 mod answer;
 mod ask;
 mod building;
+mod choices;
 mod cited;
 mod collections;
 mod documents;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy,
+    choices::told_apart,
     frame::{Frame, Visitor},
     html,
     text::place_words,
@@ -153,10 +154,11 @@ pub(super) async fn show(
     }
     let all = collections.list(&actor, Uuid::max(), COLLECTIONS).await?;
     let collections =
-        all.into_iter().map(|collection| (collection.id.to_string(), collection.name)).collect();
+        told_apart(all.into_iter().map(|collection| (collection.id.to_string(), collection.name)));
     let agents = asking
         .all_askable(&actor, |askable| (askable.agent().id.to_string(), askable.agent().name.clone()))
         .await?;
+    let agents = told_apart(agents);
     let page = SearchPage {
         frame: visitor.frame,
         query,

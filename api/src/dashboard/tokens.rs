@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy, ROLES,
+    choices::told_apart,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, filters, for_people},
@@ -120,7 +121,7 @@ async fn page(
     let page = TokensPage {
         rows: rows.into_iter().map(|row| TokenRow::of(row, &actor, &agents, now)).collect(),
         roles: given.collect(),
-        agents,
+        agents: told_apart(agents),
         made,
         frame: visitor.frame,
     };

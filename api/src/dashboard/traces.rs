@@ -21,6 +21,7 @@ use super::{
     PagePolicy,
     answer::{AnswerCard, AnswerContext, QuoteStanding, StepRow, TraceBody},
     ask::{AnswerReader, whole},
+    choices::told_apart,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{duration, filters},
@@ -182,6 +183,7 @@ pub(super) async fn list(
     let agents = asking
         .all_askable(&actor, |askable| (askable.agent().id.to_string(), askable.agent().name.clone()))
         .await?;
+    let agents = told_apart(agents);
     let names: HashMap<&str, &str> = agents.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect();
     let mut found = traces.list(&actor, filter, before, TRACES + 1).await?;
     let has_more = found.len() > TRACES as usize;
@@ -305,7 +307,7 @@ async fn page(
         Ok(_) | Err(_) => None,
     };
     let evaluations = evaluations
-        .map(|found| found.into_iter().map(|evaluation| (evaluation.id, evaluation.name)).collect());
+        .map(|found| told_apart(found.into_iter().map(|evaluation| (evaluation.id, evaluation.name))));
     // Not everybody who may see an answer may still ask.
     let name = asking.find(&actor, trace.agent_id).await.map(|asked| asked.agent().name.clone());
     let can_ask_again = question.is_some();

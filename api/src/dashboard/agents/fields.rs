@@ -5,7 +5,7 @@ use lectern_shared::model::agent::{AgentType, LlmConfig};
 use uuid::Uuid;
 
 use crate::{
-    dashboard::frame::Visitor,
+    dashboard::{choices::told_apart, frame::Visitor},
     response::ApiResult,
     services::{agents::AgentDetails, prompts::PromptService},
 };
@@ -59,7 +59,7 @@ impl AgentFields {
         {
             listed.push(prompts.find(&visitor.actor(), own).await?);
         }
-        let prompts = listed.into_iter().map(|prompt| (prompt.id.to_string(), prompt.name)).collect();
+        let prompts = told_apart(listed.into_iter().map(|prompt| (prompt.id.to_string(), prompt.name)));
         let llm: Option<&LlmConfig> = row.map(|agent| &agent.llm.0);
         Ok(Self {
             is_new: row.is_none(),

@@ -12,6 +12,7 @@ use super::fields::AgentFields;
 use crate::{
     dashboard::{
         PagePolicy,
+        choices::told_apart,
         frame::{Frame, SubmittedForm, Visitor},
         html,
     },
@@ -62,7 +63,7 @@ pub(super) async fn show(
         fields: AgentFields::of(None, &prompts, &visitor).await?,
         has_documents: !documents.list(&actor, Uuid::max(), 1).await?.is_empty(),
         most: DOCUMENTS,
-        collections: collections.into_iter().map(|collection| (collection.id, collection.name)).collect(),
+        collections: told_apart(collections.into_iter().map(|collection| (collection.id, collection.name))),
         more_collections,
         frame: visitor.frame,
     };

@@ -20,6 +20,7 @@ use super::fields::AgentFields;
 use crate::{
     dashboard::{
         PagePolicy,
+        choices::told_apart,
         frame::{Frame, SubmittedForm, Visitor},
         html,
         text::{IngestionState, variables},
@@ -173,7 +174,7 @@ struct LinkChoice {
 
 impl LinkChoice {
     fn of<I: ToString>(kind: ChoiceKind, find: String, choices: LinkChoices<I>) -> Self {
-        let offered = choices.newest.into_iter().map(|(id, name)| (id.to_string(), name)).collect();
+        let offered = told_apart(choices.newest.into_iter().map(|(id, name)| (id.to_string(), name)));
         Self { kind, offered, count: choices.count, find }
     }
 
@@ -231,7 +232,7 @@ impl LinkedDocuments {
         linkable.truncate(CHOICES as usize);
         let is_busy = rows.iter().any(|row| row.state.as_ref().is_some_and(|state| state.is_busy));
         let linkable = linkable.into_iter();
-        let linkable = linkable.map(|document| (document.id.to_string(), document.name)).collect();
+        let linkable = told_apart(linkable.map(|document| (document.id.to_string(), document.name)));
         Ok(Self { rows, page, next, is_busy, linkable, has_more, find })
     }
 }

@@ -17,6 +17,7 @@ use lectern_shared::{clock::Timestamp, ids::DocumentId, model::document::Documen
 use uuid::Uuid;
 
 use super::{
+    choices::told_apart,
     frame::Visitor,
     text::{IngestionState, counted},
 };
@@ -76,5 +77,5 @@ impl DocumentRow {
 /// The collections of the workspace, by id and name.
 async fn collections(service: &CollectionService, visitor: &Visitor) -> ApiResult<Vec<(String, String)>> {
     let found = service.list(&visitor.actor(), Uuid::max(), COLLECTIONS).await?;
-    Ok(found.into_iter().map(|collection| (collection.id.to_string(), collection.name)).collect())
+    Ok(told_apart(found.into_iter().map(|collection| (collection.id.to_string(), collection.name))))
 }

@@ -26,6 +26,7 @@ use uuid::Uuid;
 use self::runs::RunRow;
 use super::{
     PagePolicy,
+    choices::told_apart,
     failure::FailureWords,
     frame::{Frame, SubmittedForm, Visitor},
     html,
@@ -39,7 +40,7 @@ use crate::{
     services::{
         actor::Actor,
         agents::AgentService,
-        asking::AskService,
+        asking::{AskService, AskableAgent},
         creation::CreationOutcome,
         evaluations::{EvaluationChange, EvaluationService, NewEvaluation},
     },
@@ -177,7 +178,8 @@ async fn versions_of(agents: &AgentService, actor: &Actor, id: AgentId) -> ApiRe
 
 /// The agents that can be chosen.
 async fn agents(asking: &AskService, visitor: &Visitor) -> ApiResult<Vec<(AgentId, String)>> {
-    asking.all_askable(&visitor.actor(), |askable| (askable.agent().id, askable.agent().name.clone())).await
+    let shown = |askable: AskableAgent| (askable.agent().id, askable.agent().name.clone());
+    Ok(told_apart(asking.all_askable(&visitor.actor(), shown).await?))
 }
 
 /// Shows the evaluations.

@@ -10,6 +10,7 @@ use lectern_shared::{
 use uuid::Uuid;
 
 use crate::{
+    dashboard::choices::told_apart,
     response::ApiResult,
     services::{actor::Actor, collections::CollectionService, sources::written_every},
 };
@@ -148,5 +149,5 @@ pub(super) async fn choices(
     {
         found.push(collections.find(actor, chosen).await?);
     }
-    Ok(found.into_iter().map(|collection| (collection.id, collection.name)).collect())
+    Ok(told_apart(found.into_iter().map(|collection| (collection.id, collection.name))))
 }
