@@ -24,6 +24,7 @@ in_both_modes!(
     strangers_are_told_the_answer_and_its_sources_and_nothing_else,
     a_page_without_its_token_is_said_to_be_closed,
     the_token_of_a_page_says_when_it_was_last_asked,
+    a_page_whose_agent_takes_more_than_a_question_says_so_before_anybody_types,
 );
 
 async fn publish(client: &Client, agent: &str, page: &Value) -> (StatusCode, Value) {
@@ -161,6 +162,43 @@ async fn strangers_are_told_the_answer_and_its_sources_and_nothing_else(mode: Mo
     let (status, text) = ask(&guest, &origin, "guide").await;
     assert_eq!(status, StatusCode::BAD_GATEWAY, "{text}");
     assert!(text.contains("cannot answer at the moment") && !text.contains("provider"), "{text}");
+}
+
+async fn a_page_whose_agent_takes_more_than_a_question_says_so_before_anybody_types(mode: Mode) {
+    const TOLD: &str = "Nobody can ask on this page";
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("owner@example.com").await;
+    let model = Model::start().await;
+    let prompt = |template: &str, variables: &[&str]| json!({"name": "Clerk", "template": template, "input_variables": variables});
+    let made = owner.create("/prompts", &prompt("Be brief.", &[])).await;
+    let agent = json!({"name": "Clerk", "type": "CHATVENDOR", "llm": model.llm("m"), "promptId": id(&made)});
+    let agent = id(&owner.create_agent(&agent).await).to_owned();
+    let page = json!({"slug": "clerk", "access": "public", "origins": ["https://www.example.com"]});
+    data(publish(&owner, &agent, &page).await);
+    let (guest, origin) = (service.client(), service.base_url());
+    let open =
+        async |path: &str| send(guest.request_outside(Method::GET, path)).await.text().await.expect("a text");
+    for path in ["/ask/clerk", "/embed/clerk"] {
+        let shown = open(path).await;
+        assert!(shown.contains("name=\"question\"") && !shown.contains(TOLD), "{path}: {shown}");
+    }
+    owner.patch(&format!("/prompts/{}", id(&made)), &prompt("You work for {company}.", &["company"])).await;
+    for path in ["/ask/clerk", "/embed/clerk"] {
+        let shown = open(path).await;
+        assert!(shown.contains(TOLD) && !shown.contains("name=\"question\""), "{path}: {shown}");
+        assert!(!shown.contains("company"), "its prompt is its builder's: {path}: {shown}");
+    }
+    // Whoever had it open before is told the same, and not to try again.
+    let (status, told) = ask(&guest, &origin, "clerk").await;
+    assert_eq!(status, StatusCode::CONFLICT, "{told}");
+    assert!(told.contains(TOLD) && !told.contains("Try again later") && !told.contains("company"), "{told}");
+    // No such page is made, and its builder is told why.
+    let (status, refused) = publish(&owner, &agent, &page).await;
+    assert_eq!((status, &refused["error"]["code"]), (StatusCode::CONFLICT, &json!("needs_values")));
+    assert!(refused["error"]["message"].as_str().is_some_and(|text| text.contains("(company)")), "{refused}");
+    owner.patch(&format!("/prompts/{}", id(&made)), &prompt("Be brief.", &[])).await;
+    data(publish(&owner, &agent, &page).await);
+    assert!(!open("/ask/clerk").await.contains(TOLD));
 }
 
 async fn a_page_without_its_token_is_said_to_be_closed(mode: Mode) {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     auth::in_force::RequestCredential,
-    error::ApiError,
+    error::{ApiError, ApiErrorKind},
     error_response::unknown_path,
     extract::parameter,
     response::ApiResult,
@@ -56,11 +56,16 @@ struct PublishedPage {
     framed: bool,
     /// Feedback was given just now.
     said: bool,
+    /// Why nobody can ask on it; empty where they can.
+    problem: &'static str,
     panel: AskPanel,
 }
 
 /// The most characters of a question by somebody whom nobody need know, as [`GuestQuestion`] has it.
 const LONGEST_QUESTION: usize = 10_000;
+
+/// What is said where nobody can ask, to whoever opened the page.
+const CANNOT_ASK: &str = "Nobody can ask on this page: its agent needs more than a question, which only programs can send. Tell whoever gave you its address.";
 
 /// A question of somebody whom nobody need know.
 #[derive(RequestBody, ToSchema)]
@@ -112,6 +117,16 @@ impl FromRef<AppState> for PublishedServices {
 }
 
 impl PublishedServices {
+    /// # Errors
+    /// A conflict, when nobody can ask on this page whatever they do. That is said before anything is tried, and not which values are
+    /// missing: those are its builder's.
+    async fn refuse_unaskable(&self, page: &Publication) -> ApiResult<()> {
+        if self.asking.cannot_ask_on(page).await? {
+            return Err(ApiError::new(ApiErrorKind::Conflict, "cannot_ask", CANNOT_ASK));
+        }
+        Ok(())
+    }
+
     async fn open(&self, slug: &str) -> Result<OpenPublication, Response> {
         match self.publications.open(slug).await {
             Ok(Some(open)) => Ok(open),
@@ -183,6 +198,7 @@ fn page_of(
         accent: page.accent.clone(),
         framed,
         said: parameter(uri, "said").is_some(),
+        problem: "",
         panel: AskPanel {
             stream: format!("{address}/stream"),
             action: address,
@@ -252,7 +268,9 @@ async fn view(
             String::new()
         };
         let policy = if framed { PagePolicy::Framed(page.origins.0.clone()) } else { PagePolicy::Own };
-        html(&policy, StatusCode::OK, &page_of(page, &name, uri, framed, None))
+        let problem = if services.asking.cannot_ask_on(page).await? { CANNOT_ASK } else { "" };
+        let shown = PublishedPage { problem, ..page_of(page, &name, uri, framed, None) };
+        html(&policy, StatusCode::OK, &shown)
     };
     if !open.takes_guests() {
         let visitor = visitor?;
@@ -283,6 +301,7 @@ async fn answer(
 ) -> Result<Response, Response> {
     let guest = services.enter(&slug_of(slug), origin, visitor, &opened).await?;
     let answered = async {
+        services.refuse_unaskable(&guest.page).await?;
         let reader = reader(links, &guest, root_of(uri.path()));
         let question = question_of(&guest, &body);
         let Guest { page, actor, agent, .. } = guest;
@@ -311,6 +330,7 @@ async fn stream(
 ) -> Result<Response, Response> {
     let guest = services.enter(&slug_of(slug), origin, visitor, &opened).await?;
     let answered = async {
+        services.refuse_unaskable(&guest.page).await?;
         // The pages that show it, by themselves and in a frame, are one folder below the root.
         let reader = reader(links, &guest, "../".to_owned());
         let question = question_of(&guest, &body);

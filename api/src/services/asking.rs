@@ -7,7 +7,7 @@ use lectern_agents::{
 use lectern_db::{self as db, Db};
 use lectern_shared::{
     ids::AgentId,
-    model::{agent::Agent, workspace::RunOwner},
+    model::{agent::Agent, publication::Publication, workspace::RunOwner},
 };
 
 use super::{
@@ -114,6 +114,13 @@ impl AskService {
     /// ask such an agent.
     pub(crate) async fn needed_values(&self, asked: &AskableAgent) -> Result<Vec<String>, ApiError> {
         Ok(run::needed_values(&self.db, asked.asked.clone()).await?)
+    }
+
+    /// Whether a published agent cannot be asked on its page, as [`AskService::needed_values`] has it.
+    pub(crate) async fn cannot_ask_on(&self, page: &Publication) -> Result<bool, ApiError> {
+        let briefing = self.agents.briefings.of(page.owner.workspace_id, page.agent_id).await?;
+        let briefing = briefing.ok_or_else(|| ApiError::not_found("agent"))?;
+        Ok(!run::needed_values(&self.db, briefing.into()).await?.is_empty())
     }
 
     /// The agent that a program calls by its id, or by its name if no other one is called the same.

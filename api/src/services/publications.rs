@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lectern_agents::run;
 use lectern_db::{self as db, Db, api_tokens::TokenGrant};
 use lectern_derive::RequestBody;
 use lectern_shared::{
@@ -162,7 +163,7 @@ impl PublicationService {
     /// Gives an agent a page, in the place of the one that it has.
     ///
     /// # Errors
-    /// A conflict when the address is another page's.
+    /// A conflict when the address is another page's, and when the agent cannot be asked on a page.
     pub(crate) async fn put(
         &self,
         actor: &Actor,
@@ -176,6 +177,7 @@ impl PublicationService {
             let message = "must be left out where members alone may open the page".to_owned();
             return Err(ApiError::invalid(vec![FieldError { path: "origins".to_owned(), message }]));
         }
+        self.refuse_what_needs_values(owner, agent).await?;
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         // A member who is removed at this moment leaves no page behind.
@@ -232,6 +234,20 @@ impl PublicationService {
         self.audit.note(&mut tx, actor, AuditAction::Published, "agent", agent).await?;
         tx.commit().await?;
         Ok(page)
+    }
+
+    /// Refuses an agent whose prompt takes values besides the question: a page has none, and could only fail.
+    async fn refuse_what_needs_values(&self, owner: RowOwner, agent: AgentId) -> Result<(), ApiError> {
+        let found = db::agents::find(&self.db, owner.workspace_id, agent).await?.ok_or_else(unknown_agent)?;
+        let needed = run::needed_values(&self.db, found.into()).await?;
+        if needed.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "The agent's prompt takes values that no page has ({}), so that it cannot be asked on one. Take them out of its prompt, or give it another one.",
+            needed.join(", ")
+        );
+        Err(ApiError::new(ApiErrorKind::Conflict, "needs_values", message))
     }
 
     /// A token that asks one agent and is in nobody's hands, its maker's included: its value is not kept.
