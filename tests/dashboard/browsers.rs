@@ -356,6 +356,7 @@ async fn all_that_is_a_link_or_a_form_works_without_scripts() {
     assert!(browser.text(".answer").await.contains("Solveig Aas"));
     browser.click_text("button", "No").await;
     browser.wait_for(".notice").await;
+    assert!(browser.text(".answer").await.contains("Solveig Aas"), "it is still there");
     let traces = owner.read("/traces?rating=-1").await;
     assert_eq!(traces.as_array().map(Vec::len), Some(1));
     // A form that is wrong says so, and leaves what was written where it was.

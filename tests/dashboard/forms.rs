@@ -247,6 +247,44 @@ async fn what_is_done_with_an_answer_leaves_a_page_that_opens_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_says_whether_an_answer_helped_comes_back_to_it() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    let other = owner.create_agent(&json!({"name": "Other", "type": "CHATVENDOR"})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let asked = visits.submit(&format!("/agents/{agent}/ask"), &[("question", QUESTION)]).await;
+    let page = asked.text().await.expect("a text");
+    let forms = form_addresses(&page);
+    let form = forms.iter().find(|address| address.starts_with("feedback/")).expect("a form").clone();
+    let trace = form.split(['/', '?']).nth(1).expect("an id").to_owned();
+    let said = [("rating:number", "-1"), ("text", "Too short")];
+    let told = visits.submit(&format!("/{form}"), &said).await;
+    assert_eq!(location(&told), format!("../agents/{agent}/ask?answer={trace}&said=thanks"));
+    let back = visits.get(&format!("/agents/{agent}/ask?answer={trace}&said=thanks")).await;
+    let back = back.text().await.expect("a text");
+    for shown in [QUESTION, "Solveig Aas", "data-cite", "Thank you.", ">Too short</textarea>"] {
+        assert!(back.contains(shown), "{shown}: {back}");
+    }
+    // It is the answer of that agent, and what names none shows the page as it is before anything is asked.
+    let elsewhere = format!("/agents/{}/ask?answer={trace}", id(&other));
+    for path in [elsewhere, format!("/agents/{agent}/ask?answer=none")] {
+        let opened = visits.get(&path).await;
+        assert_eq!(opened.status(), StatusCode::OK, "{path}");
+        let opened = opened.text().await.expect("a text");
+        assert!(opened.contains("name=\"question\"") && !opened.contains("Solveig Aas"), "{path}: {opened}");
+    }
+    // On the page of its trace it is that page.
+    let page = visits.get(&format!("/traces/{trace}")).await.text().await.expect("a text");
+    let forms = form_addresses(&page);
+    let form = forms.iter().find(|address| address.starts_with("feedback/trace/")).expect("a form").clone();
+    let told = visits.submit(&format!("/{form}"), &[("rating:number", "1")]).await;
+    assert_eq!(location(&told), format!("../../traces/{trace}?said=thanks"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_form_says_what_to_change_and_a_repeated_one_makes_one_thing() {
     let service = service().await;
     service.signed_up("ada@example.com").await;

@@ -276,10 +276,24 @@ async fn feedback_is_kept_with_the_answer_of_whoever_gives_it(mode: Mode) {
     let say = async |trace: &str| {
         let request = guest.request_outside(Method::POST, &format!("/ask/guide/feedback/{trace}"));
         let request = request.header(ORIGIN, service.base_url()).body("rating:number=1&text=Right");
-        send(request.header("content-type", "application/x-www-form-urlencoded")).await.status()
+        let answer = send(request.header("content-type", "application/x-www-form-urlencoded")).await;
+        (answer.status(), answer.text().await.expect("a text"))
     };
-    assert_eq!(say(action).await, StatusCode::SEE_OTHER);
-    assert_eq!(say(&trace).await, StatusCode::NOT_FOUND, "the owner's own answer");
+    // Whoever said it has the question and its answer before them still, and can go on from there.
+    let (status, page) = say(action).await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    for shown in [QUESTION, "Solveig Aas", "class=\"cite\"", "Thank you.", ">Right</textarea>"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert!(page.contains("action=\"../../../ask/guide\"") && !page.contains("How it came about"), "{page}");
+    let (status, refused) = say(&trace).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "the owner's own answer");
+    assert!(!refused.contains("Solveig Aas"), "{refused}");
+    // The address alone shows nobody what somebody else was told.
+    let opened = send(guest.request_outside(Method::GET, &format!("/ask/guide/feedback/{action}"))).await;
+    assert_eq!(opened.status(), StatusCode::OK);
+    let opened = opened.text().await.expect("a text");
+    assert!(opened.contains("name=\"question\"") && !opened.contains("Solveig Aas"), "{opened}");
     let told = owner.read(&format!("/traces/{action}")).await;
     assert_eq!(told["feedback"]["text"], "Right");
 }

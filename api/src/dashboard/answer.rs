@@ -36,6 +36,8 @@ pub(super) struct AnswerCard {
     pub(super) copied: String,
     /// Where feedback is sent, from the page.
     pub(super) feedback: String,
+    /// What its reader has said of it in words.
+    pub(super) said: String,
     /// Where it is told how the answer came about, for those who may see that.
     pub(super) trace: String,
 }
@@ -242,6 +244,7 @@ impl AnswerCard {
             steps: if sees { body.steps.into_iter().map(StepRow::from).collect() } else { Vec::new() },
             copied,
             feedback: format!("{}{}/{}{query}", context.root, context.feedback, body.id),
+            said: String::new(),
             trace: if sees { format!("{}traces/{}", context.root, body.id) } else { String::new() },
             sources,
         }

@@ -1,7 +1,12 @@
 //! Asking an agent in a browser: in one piece for those without scripts, and as it comes for the others.
 
 use askama::Template;
-use axum::{Extension, body::Bytes, extract::State, http::StatusCode};
+use axum::{
+    Extension,
+    body::Bytes,
+    extract::State,
+    http::{StatusCode, Uri},
+};
 use lectern_agents::run::{AgentQuestion, CitationView, RunEvent, RunHandle};
 use lectern_derive::RequestBody;
 use lectern_shared::{
@@ -18,17 +23,19 @@ use super::{
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, variables},
+    traces::NO_QUESTION,
 };
 use crate::{
     auth::in_force::RequestCredential,
     error::{ApiError, ApiErrorKind},
-    extract::PathId,
+    extract::{PathId, parameter},
     response::ApiResult,
     run_stream::{RunEventEncoder, streamed, until_stopped},
     services::{
         actor::Actor,
         asking::{AskService, AskableAgent},
         citations::CitationLinks,
+        traces::{RecordedTrace, TraceService},
     },
     sse::{self, EventKind},
 };
@@ -214,6 +221,26 @@ fn rendered(card: &AnswerCard) -> Result<String, ApiError> {
     })
 }
 
+/// A question that was asked before, and its answer as HTML.
+pub(super) struct ToldAnswer {
+    pub(super) question: String,
+    pub(super) session: Option<String>,
+    pub(super) html: String,
+}
+
+impl ToldAnswer {
+    pub(super) async fn of(told: &RecordedTrace, reader: &AnswerReader) -> ApiResult<Self> {
+        let trace = &told.trace;
+        let mut card = AnswerCard::of_trace(&trace.body.0, &reader.context()).await?;
+        card.said = trace.feedback.clone().unwrap_or_default();
+        Ok(Self {
+            question: told.question().unwrap_or_else(|| NO_QUESTION.to_owned()),
+            session: trace.session.clone(),
+            html: rendered(&card)?,
+        })
+    }
+}
+
 /// Waits for a run's answer, as HTML.
 pub(super) async fn whole(
     mut running: RunHandle,
@@ -265,16 +292,42 @@ fn page_of(
     }
 }
 
-/// Shows the page.
+/// Shows the page: before anything is asked, or with an answer to come back to.
 pub(super) async fn show(
     State(asking): State<AskService>,
+    State(traces): State<TraceService>,
+    State(links): State<CitationLinks>,
     visitor: Visitor,
     PathId(id): PathId<AgentId>,
+    uri: Uri,
 ) -> ApiResult {
-    let agent = asking.find(&visitor.actor(), id).await?;
-    let nothing = QuestionForm { question: String::new(), session: None };
+    let actor = visitor.actor();
+    let agent = asking.find(&actor, id).await?;
+    let (question, session, answer) = match told_before(&traces, &actor, id, &uri).await? {
+        Some(told) => {
+            let told = ToldAnswer::of(&told, &AnswerReader::of(&visitor, links)).await?;
+            (told.question, told.session, Some(told.html))
+        }
+        None => (String::new(), None, None),
+    };
     let needed = asking.needed_values(&agent).await?;
-    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &nothing, None, &needed))
+    let question = QuestionForm { question, session };
+    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &question, answer, &needed))
+}
+
+/// The agent's answer that an address names; none where there is no such one for this person, or not any more.
+async fn told_before(
+    traces: &TraceService,
+    actor: &Actor,
+    agent: AgentId,
+    uri: &Uri,
+) -> ApiResult<Option<RecordedTrace>> {
+    let Some(id) = parameter(uri, "answer").and_then(|id| id.parse().ok()) else { return Ok(None) };
+    match traces.find_told(actor, id).await {
+        Ok(told) => Ok(Some(told).filter(|told| told.trace.agent_id == agent)),
+        Err(error) if error.kind == ApiErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Answers in one piece.

@@ -179,6 +179,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/traces/{id}/replay", get(traces::show).post(traces::replay))
         .route("/traces/{id}/again", get(traces::show).post(traces::ask_again))
         .route("/feedback/{id}", post(traces::feedback))
+        .route("/feedback/trace/{id}", post(traces::feedback_of_trace))
         .route("/tokens", get(tokens::show).post(tokens::create))
         .route("/tokens/{id}/delete", post(tokens::delete))
         .route("/webhooks", get(webhooks::list).post(webhooks::create))

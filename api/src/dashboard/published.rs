@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy,
-    ask::{AnswerReader, AskPanel, PageEncoder, whole},
+    ask::{AnswerReader, AskPanel, PageEncoder, ToldAnswer, whole},
     frame::{StrangersForm, Visitor, root_of, see_other, wants_json},
     html,
 };
@@ -43,7 +43,8 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/ask/{slug}", get(show).post(answer))
         .route("/ask/{slug}/stream", post(stream))
-        .route("/ask/{slug}/feedback/{trace}", post(feedback))
+        // The page with what was said of stays at its address. Opened anew, that shows the page as it is before anything is asked.
+        .route("/ask/{slug}/feedback/{trace}", get(show_again).post(feedback))
         .route("/embed/{slug}", get(show_framed))
 }
 
@@ -249,6 +250,18 @@ async fn show_framed(
     view(&services, &slug_of(slug), visitor, &uri, true).await
 }
 
+/// Shows it where something was said of an answer: who opens that address anew need not be whom the answer was given to.
+#[handler]
+async fn show_again(
+    State(services): State<PublishedServices>,
+    ids: Result<Path<(String, String)>, PathRejection>,
+    visitor: Result<Visitor, Response>,
+    uri: Uri,
+) -> Result<Response, Response> {
+    let slug = ids.map(|Path((slug, _))| slug).unwrap_or_default();
+    view(&services, &slug, visitor, &uri, false).await
+}
+
 async fn view(
     services: &PublishedServices,
     slug: &str,
@@ -342,16 +355,19 @@ async fn stream(
     answered.await.map_err(IntoResponse::into_response)
 }
 
-/// Keeps what somebody says of an answer that they were given.
+/// Keeps what somebody says of an answer that they were given, and shows it to them again. It is shown as what comes of their form, and
+/// at no address of its own, which would open it to whoever has that.
 #[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
 #[handler]
 async fn feedback(
     State(services): State<PublishedServices>,
     State(traces): State<TraceService>,
+    State(links): State<CitationLinks>,
     ids: Result<Path<(String, String)>, PathRejection>,
     visitor: Result<Visitor, Response>,
     origin: RequestOrigin,
     headers: HeaderMap,
+    uri: Uri,
     Extension(opened): Extension<RequestCredential>,
     StrangersForm { body, .. }: StrangersForm<GuestFeedback>,
 ) -> Result<Response, Response> {
@@ -361,7 +377,14 @@ async fn feedback(
         let trace: TraceId = trace.parse().map_err(|_| ApiError::not_found("trace"))?;
         let given = TraceFeedback { rating: body.rating, text: body.text };
         traces.rate(&guest.actor, trace, given).await?;
-        ApiResult::Ok(see_other(&format!("../../{}?said=thanks", guest.page.slug), wants_json(&headers)))
+        if wants_json(&headers) {
+            return Ok(see_other(&format!("../../{}?said=thanks", guest.page.slug), true));
+        }
+        let told = traces.find_told(&guest.actor, trace).await?;
+        let told = ToldAnswer::of(&told, &reader(links, &guest, root_of(uri.path()))).await?;
+        let asked = GuestQuestion { question: told.question, session: told.session };
+        let page = page_of(&guest.page, &guest.agent.agent().name, &uri, false, Some((asked, told.html)));
+        html(&PagePolicy::Own, StatusCode::OK, &PublishedPage { said: true, ..page })
     };
     kept.await.map_err(IntoResponse::into_response)
 }

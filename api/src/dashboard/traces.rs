@@ -42,7 +42,7 @@ use crate::{
 /// Traces of a page: each may have a megabyte.
 const TRACES: u32 = 25;
 /// What stands for a question that is not kept: a large trace is cut.
-const NO_QUESTION: &str = "(the question is not kept)";
+pub(super) const NO_QUESTION: &str = "(the question is not kept)";
 /// Characters of a question in the list.
 const QUESTION: usize = 200;
 /// Evaluations that can be chosen, and characters of a citation that is.
@@ -292,7 +292,7 @@ async fn page(
         links,
         workspace: visitor.frame.workspace_id,
         root: &root,
-        feedback: "feedback",
+        feedback: "feedback/trace",
         stamp: &stamp,
         sees_steps: true,
     };
@@ -368,20 +368,26 @@ fn bars(steps: &[StepRow], whole_ms: u64) -> Vec<ChartBar> {
     steps.iter().enumerate().map(bar).collect()
 }
 
-/// Keeps what a person says of an answer.
+/// Keeps what a person says of an answer where they have asked, and leads back to it there.
 #[handler]
 pub(super) async fn feedback(
     State(traces): State<TraceService>,
     PathId(id): PathId<TraceId>,
     SubmittedForm { visitor, body, .. }: SubmittedForm<TraceFeedback>,
 ) -> ApiResult {
+    let rated = traces.rate(&visitor.actor(), id, body).await?;
+    Ok(visitor.go(&format!("agents/{}/ask?answer={id}&said=thanks", rated.agent_id)))
+}
+
+/// Keeps what is said of it on the page of its trace, and leads back to that.
+#[handler]
+pub(super) async fn feedback_of_trace(
+    State(traces): State<TraceService>,
+    PathId(id): PathId<TraceId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<TraceFeedback>,
+) -> ApiResult {
     traces.rate(&visitor.actor(), id, body).await?;
-    let path = if visitor.frame.may_build() {
-        format!("traces/{id}?said=thanks")
-    } else {
-        "?said=thanks".to_owned()
-    };
-    Ok(visitor.go(&path))
+    Ok(visitor.go(&format!("traces/{id}?said=thanks")))
 }
 
 #[cfg(test)]

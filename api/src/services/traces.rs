@@ -8,7 +8,7 @@ use lectern_db::{
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    ids::TraceId,
+    ids::{TraceId, WorkspaceId},
     model::Json,
 };
 use serde_json::Value;
@@ -172,6 +172,21 @@ impl TraceService {
         id: TraceId,
     ) -> Result<RecordedTrace, ApiError> {
         let workspace = actor.may(Permission::ListRuns)?.workspace_id;
+        self.recorded(workspace, actor, id).await
+    }
+
+    /// The same for whoever was given the answer, be it by a token that many hold.
+    pub(crate) async fn find_told(&self, actor: &Actor, id: TraceId) -> Result<RecordedTrace, ApiError> {
+        let workspace = actor.may(Permission::ReadCitations)?.workspace_id;
+        self.recorded(workspace, actor, id).await
+    }
+
+    async fn recorded(
+        &self,
+        workspace: WorkspaceId,
+        actor: &Actor,
+        id: TraceId,
+    ) -> Result<RecordedTrace, ApiError> {
         self.recorder.settled(workspace).await;
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
         let found = db::traces::find_with_record(&self.db, workspace, of, id, now).await?;
