@@ -241,12 +241,12 @@ async fn a_service_that_must_read_scans_does_not_start_without_tesseract() {
 }
 
 /// A service with a tesseract that says which languages it has when there is a file `go` in this folder, and has made a file `asked` there
-/// before. A page may take it longer than a test is patient.
+/// before. A page may take it longer than a test is patient. It ends with the folder, whoever has been killed meanwhile.
 fn with_slow_tesseract(mode: Mode) -> (TempDir, Setup) {
     let folder = tempfile::tempdir().unwrap();
     let (program, place) = (folder.path().join("tesseract"), folder.path().display());
     let script = format!(
-        "#!/bin/sh\ncd {place} && : > asked\nuntil [ -e go ]; do sleep 0.05; done\n\
+        "#!/bin/sh\ncd {place} && : > asked\nuntil [ -e go ] || [ ! -e asked ]; do sleep 0.05; done\n\
          echo 'List of available languages (1):'\necho eng\n"
     );
     std::fs::write(&program, script).unwrap();
