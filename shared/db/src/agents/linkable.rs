@@ -43,11 +43,11 @@ pub struct LinkChoices<I> {
     pub count: u64,
 }
 
-impl<I> LinkChoices<I> {
+impl<I: From<Uuid>> LinkChoices<I> {
     /// From rows that each tell how many there are.
-    fn of(rows: Vec<(I, String, i64)>) -> Self {
+    fn of(rows: Vec<(Uuid, String, i64)>) -> Self {
         let count = rows.first().map_or(0, |(_, _, count)| count.unsigned_abs());
-        Self { newest: rows.into_iter().map(|(id, name, _)| (id, name)).collect(), count }
+        Self { newest: rows.into_iter().map(|(id, name, _)| (id.into(), name)).collect(), count }
     }
 }
 
@@ -141,19 +141,7 @@ pub async fn linkable_collections(
     name: &str,
     limit: u32,
 ) -> Result<LinkChoices<CollectionId>> {
-    let rows: Vec<(CollectionId, String, i64)> = on!(db, |c| async {
-        let mut query =
-            QueryBuilder::new("SELECT id, name, COUNT(*) OVER () FROM collections WHERE workspace_id = ");
-        query.push_bind(workspace);
-        query
-            .push(" AND id NOT IN (SELECT collection_id FROM agent_collections WHERE agent_id = ")
-            .push_bind(agent);
-        query.push(" AND workspace_id = ").push_bind(workspace).push(")");
-        and_has(&mut query, "name", name);
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
-        query.build_query_as().fetch_all(c).await
-    })?;
-    Ok(LinkChoices::of(rows))
+    linkable(db, ["collections", "agent_collections", "collection_id"], workspace, agent, name, limit).await
 }
 
 /// The tools that one of a workspace's agents is linked to, the last linked first.
@@ -176,11 +164,23 @@ pub async fn linkable_tools(
     name: &str,
     limit: u32,
 ) -> Result<LinkChoices<ToolId>> {
-    let rows: Vec<(ToolId, String, i64)> = on!(db, |c| async {
-        let mut query =
-            QueryBuilder::new("SELECT id, name, COUNT(*) OVER () FROM tools WHERE workspace_id = ");
-        query.push_bind(workspace);
-        query.push(" AND id NOT IN (SELECT tool_id FROM agent_tools WHERE agent_id = ").push_bind(agent);
+    linkable(db, ["tools", "agent_tools", "tool_id"], workspace, agent, name, limit).await
+}
+
+/// What no link of an agent leads to: of the table of these things, by the table of links to them and its column of the thing.
+async fn linkable<I: From<Uuid>>(
+    db: &Db,
+    [things, links, thing]: [&'static str; 3],
+    workspace: WorkspaceId,
+    agent: AgentId,
+    name: &str,
+    limit: u32,
+) -> Result<LinkChoices<I>> {
+    let rows = on!(db, |c| async {
+        let mut query = QueryBuilder::new("SELECT id, name, COUNT(*) OVER () FROM ");
+        query.push(things).push(" WHERE workspace_id = ").push_bind(workspace);
+        query.push(" AND id NOT IN (SELECT ").push(thing).push(" FROM ").push(links);
+        query.push(" WHERE agent_id = ").push_bind(agent);
         query.push(" AND workspace_id = ").push_bind(workspace).push(")");
         and_has(&mut query, "name", name);
         query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
