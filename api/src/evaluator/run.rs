@@ -28,7 +28,11 @@ use lectern_shared::{
 use tokio::time::{Duration, Instant};
 use uuid::Uuid;
 
-use super::{EvaluationRuns, answer::CaseAsker, failure::RunFailure};
+use super::{
+    EvaluationRuns,
+    answer::CaseAsker,
+    failure::{RunFailure, of_gold},
+};
 
 /// Cases that are read, and results that are written, at a time.
 const BATCH: u32 = 50;
@@ -66,7 +70,7 @@ impl<'a> CaseRunner<'a> {
             let Some(last) = batch.last().map(|case| case.id) else { break };
             let mut looked = Vec::with_capacity(batch.len());
             for case in batch {
-                let places = finder.find(case.expect.0.gold()).await?;
+                let places = finder.find(case.expect.0.gold()).await.map_err(of_gold)?;
                 looked.push((case, places));
             }
             self.work_on(looked, documents.as_ref(), asker.as_ref()).await?;

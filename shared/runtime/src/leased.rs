@@ -1,6 +1,8 @@
 //! Work that processes claim for a while, whichever is first: it is kept while it goes on, given back when the process stops, and goes on
 //! elsewhere when a process goes away without a word.
 
+mod failure;
+
 use std::time::Duration;
 
 use lectern_db::DbError;
@@ -8,6 +10,8 @@ use lectern_jobs::JobQueue;
 use lectern_shared::{clock::Timestamp, shutdown::Shutdown};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+pub use self::failure::RunFailure;
 
 /// How often it is looked for something to claim.
 const EVERY: Duration = Duration::from_millis(500);
