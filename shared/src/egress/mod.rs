@@ -43,7 +43,7 @@ use crate::tls;
 pub use self::{
     address::parse_allow_list,
     error::EgressError,
-    request::{EgressRequest, RequestLimits},
+    request::{EgressRequest, RequestLimits, is_connection_header},
     response::EgressResponse,
     site::SiteScope,
 };

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use bytes::Bytes;
 use reqwest::{
     Method,
-    header::{self, HeaderMap, HeaderName},
+    header::{ACCEPT_ENCODING, HeaderMap, HeaderName},
 };
 use url::Url;
 
@@ -75,33 +75,35 @@ impl fmt::Debug for EgressRequest {
     }
 }
 
-/// Headers that only the client may set. A `Content-Length` or `Transfer-Encoding` from outside could smuggle a second
-/// request into the connection, a `Host` could address another site behind the same front, and another
-/// `Accept-Encoding` would bring bodies that nobody here can read.
-const CONNECTION_HEADERS: [HeaderName; 11] = [
-    header::HOST,
-    header::CONTENT_LENGTH,
-    header::TRANSFER_ENCODING,
-    header::CONNECTION,
-    header::UPGRADE,
-    header::TE,
-    header::TRAILER,
-    header::EXPECT,
-    header::ACCEPT_ENCODING,
-    header::PROXY_AUTHORIZATION,
-    header::PROXY_AUTHENTICATE,
+/// Headers about the connection, which only the client may set. A `Content-Length` or `Transfer-Encoding` from outside could smuggle a
+/// second request into the connection, and a `Host` could address another site behind the same front.
+const CONNECTION_HEADERS: [&str; 12] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
 ];
-/// The same, for names that have no constant.
-const CONNECTION_HEADER_NAMES: [&str; 2] = ["keep-alive", "proxy-connection"];
+
+/// Whether a header is about the connection, so that nobody but the client may set it.
+pub fn is_connection_header(name: &HeaderName) -> bool {
+    CONNECTION_HEADERS.contains(&name.as_str())
+}
 
 /// Removes what only the client may set and marks the rest as secret, so that no log prints it.
 pub(super) fn sanitise(headers: &mut HeaderMap) {
     for name in CONNECTION_HEADERS {
         headers.remove(name);
     }
-    for name in CONNECTION_HEADER_NAMES {
-        headers.remove(name);
-    }
+    // Another one would bring bodies that nobody here can read.
+    headers.remove(ACCEPT_ENCODING);
     for value in headers.values_mut() {
         value.set_sensitive(true);
     }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use lectern_shared::model::document::{DocumentType, PageRange, SourceAuthorization};
+use lectern_shared::{
+    egress::is_connection_header,
+    model::document::{DocumentType, PageRange, SourceAuthorization},
+};
+use reqwest::header::{ACCEPT_ENCODING, HeaderName};
 use serde_json::{Map, Value, json};
 
 use super::rules::{self, address_problems};
 use crate::{
     fields::{FieldRule, JsonFields, as_count},
-    services::request_headers::{OWN_HEADERS, WRONG_VALUE, is_value, name_problem},
+    services::request_headers::{WRONG_VALUE, is_value, name_problem},
 };
 
 /// Largest metadata, in bytes of JSON: it is shown in every list.
@@ -102,10 +106,9 @@ pub(in crate::services) fn authorization(
     fields.nested(rule.name, read_authorization).flatten()
 }
 
-/// Whether the service sets a header of a source's request itself: those of every request, and what it can read. The type of a body is
-/// nobody's, since there is none.
-fn is_own_header(name: &str) -> bool {
-    name == "accept-encoding" || (name != "content-type" && OWN_HEADERS.contains(&name))
+/// Whether the service sets a header of a source's request itself: those of the connection, and what it can read.
+fn is_own_header(name: &HeaderName) -> bool {
+    name == ACCEPT_ENCODING || is_connection_header(name)
 }
 
 fn read_authorization(fields: &mut JsonFields<'_>) -> Option<SourceAuthorization> {

@@ -6,10 +6,12 @@ use std::borrow::Cow;
 
 use lectern_agents::tools::{SecretDestination, is_deeper, secrets::visit_secrets};
 use lectern_shared::{
+    egress::is_connection_header,
     ids::AgentId,
     model::tool::{SearchProvider, ToolType},
     secrets::{is_mask_of, looks_masked, mask},
 };
+use reqwest::header::{CONTENT_TYPE, HeaderName};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -17,7 +19,7 @@ pub(super) use self::mcp::check_server;
 use crate::{
     error::{ApiError, FieldError},
     fields::{self, FieldRule, JsonFields},
-    services::request_headers::{OWN_HEADERS, WRONG_VALUE, is_value, name_problem},
+    services::request_headers::{WRONG_VALUE, is_value, name_problem},
 };
 
 /// Largest configuration, in bytes of JSON.
@@ -147,7 +149,7 @@ fn open_api(fields: &mut JsonFields<'_>) {
         fields.refuse("openApiUrl", "is required: where the OpenAPI document is");
     }
     address(fields, "openApiUrl");
-    headers(fields, |name| OWN_HEADERS.contains(&name));
+    headers(fields, is_own_header);
     named(
         fields,
         "operations",
@@ -156,8 +158,13 @@ fn open_api(fields: &mut JsonFields<'_>) {
     );
 }
 
+/// Whether the service sets a header of a tool's request itself: those of the connection, and the type of what it sends.
+fn is_own_header(name: &HeaderName) -> bool {
+    name == CONTENT_TYPE || is_connection_header(name)
+}
+
 /// The headers that go with every request. `is_own` says which ones the service sets itself.
-fn headers(fields: &mut JsonFields<'_>, is_own: impl Fn(&str) -> bool) {
+fn headers(fields: &mut JsonFields<'_>, is_own: impl Fn(&HeaderName) -> bool) {
     for (name, value) in fields.object("headers").unwrap_or_default() {
         let path = format!("headers.{name}");
         if let Some(problem) = name_problem(&name, &is_own) {

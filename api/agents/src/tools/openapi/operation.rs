@@ -5,6 +5,7 @@ mod tests;
 
 use std::collections::HashSet;
 
+use lectern_shared::egress::is_connection_header;
 use reqwest::{Method, header::HeaderName};
 use serde_json::{Map, Value, json};
 
@@ -27,29 +28,17 @@ const PATH: usize = 2_000;
 
 const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
-/// Headers that are not for a model to set: they are about the connection, say who asks, or would make a request another
-/// one than it looks.
-const RESERVED: [&str; 25] = [
+/// Headers that are not for a model to set, besides those of the connection: they say who asks, or would make a request another one than it
+/// looks.
+const RESERVED: [&str; 13] = [
     "accept",
     "accept-encoding",
     "authorization",
-    "connection",
     "content-encoding",
-    "content-length",
     "content-type",
     "cookie",
     "cookie2",
-    "expect",
     "forwarded",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
     "user-agent",
     "via",
     "x-http-method",
@@ -313,6 +302,7 @@ impl<'a> OperationReader<'a, '_> {
     fn is_offered(&self, name: &str) -> bool {
         let Ok(name) = HeaderName::from_bytes(name.trim().as_bytes()) else { return false };
         !self.own_headers.contains(&name)
+            && !is_connection_header(&name)
             && !RESERVED.contains(&name.as_str())
             && !["proxy-", "sec-", "x-forwarded-"].iter().any(|start| name.as_str().starts_with(start))
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{OWN_HEADERS, TEXT, address, headers, named};
+use super::{TEXT, address, headers, is_own_header, named};
 use crate::{
     error::{ApiError, FieldError},
     fields::JsonFields,
@@ -24,9 +24,9 @@ pub(super) fn check(fields: &mut JsonFields<'_>) {
                 fields.refuse("url", "must not have a query, which would be shown: put keys into `headers`");
             }
             headers(fields, |name| {
-                OWN_HEADERS.contains(&name)
-                    || PROTOCOL_HEADERS.contains(&name)
-                    || name.starts_with("mcp-param-")
+                is_own_header(name)
+                    || PROTOCOL_HEADERS.contains(&name.as_str())
+                    || name.as_str().starts_with("mcp-param-")
             });
         }
         (false, true) => {
