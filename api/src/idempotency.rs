@@ -6,7 +6,10 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use lectern_shared::secrets::{hex, sha256};
+use lectern_shared::{
+    ids::WorkspaceId,
+    secrets::{hex, sha256},
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,6 +17,7 @@ use crate::{
     auth::Caller,
     body::{BodyReader, JsonBody},
     error::{ApiError, FieldError},
+    extract::PathId,
     fields::{FromFields, SenderTrust, validate},
     openapi::SuccessResponse,
     services::{
@@ -46,6 +50,7 @@ impl<T: FromFields + Send + 'static> FromRequest<AppState> for CreateRequest<T> 
         let caller = Caller::from_request_parts(&mut parts, state).await?;
         let key = IdempotencyKey::of(&parts.headers)?;
         let path = parts.uri.path().to_owned();
+        let named = named_workspace(&mut parts).await?;
         let request = Request::from_parts(parts, body);
         let has_key = key.0.is_some();
         let read = move |sent: JsonBody| {
@@ -53,7 +58,7 @@ impl<T: FromFields + Send + 'static> FromRequest<AppState> for CreateRequest<T> 
             (content, validate(&sent.value))
         };
         let (content, body) = BodyReader::from_ref(state).read_as(request, SenderTrust::Known, read).await?;
-        let actor = acting(state, &caller, &path).await?;
+        let actor = acting(state, &caller, named).await?;
         let once = key.once(&actor, &path, content.as_bytes());
         // The database may take its time, for which the content is not held.
         drop(content);
@@ -88,7 +93,8 @@ impl FromRequestParts<AppState> for BareCreateRequest {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, CreateRejection> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let key = IdempotencyKey::of(&parts.headers)?;
-        let actor = acting(state, &caller, parts.uri.path()).await?;
+        let named = named_workspace(parts).await?;
+        let actor = acting(state, &caller, named).await?;
         let once = key.once(&actor, parts.uri.path(), &[]);
         match state.services.creations.stored_response(&once).await? {
             Some(told) => Err(CreateRejection::Earlier(creation_response(CreationOutcome::Before(told)))),
@@ -97,19 +103,24 @@ impl FromRequestParts<AppState> for BareCreateRequest {
     }
 }
 
+/// The workspace that the path is about, if it is about one.
+async fn named_workspace(parts: &mut Parts) -> Result<Option<WorkspaceId>, ApiError> {
+    // What handlers see of a path is behind `/api/v1`.
+    if !parts.uri.path().starts_with("/workspaces/") {
+        return Ok(None);
+    }
+    let PathId(id) = PathId::from_request_parts(parts, &()).await?;
+    Ok(Some(id))
+}
+
 /// Who creates, and where: in the workspace that the path is about, if it is about one.
 ///
 /// # Errors
 /// Not found, where the caller is no member.
-async fn acting(state: &AppState, caller: &Caller, path: &str) -> Result<Actor, ApiError> {
-    // What handlers see of a path is behind `/api/v1`.
-    let named = path.strip_prefix("/workspaces/").and_then(|rest| rest.split('/').next());
+async fn acting(state: &AppState, caller: &Caller, named: Option<WorkspaceId>) -> Result<Actor, ApiError> {
     match named {
         None => Ok(Actor::clone(&caller.actor())),
-        Some(id) => {
-            let id = id.parse().map_err(|_| ApiError::not_found("workspace"))?;
-            Ok(state.services.workspaces.enter(&caller.actor(), id).await?.0)
-        }
+        Some(id) => Ok(state.services.workspaces.enter(&caller.actor(), id).await?.0),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::support::{
 
 in_both_modes!(
     a_workspace_is_made_shown_and_renamed,
+    a_workspace_is_found_by_a_path_that_is_percent_encoded,
     an_invitation_works_once_and_for_whom_it_is,
     an_invitation_can_be_withdrawn_and_is_listed_without_its_token,
     whoever_is_a_member_keeps_the_higher_role,
@@ -60,6 +61,18 @@ async fn a_workspace_is_made_shown_and_renamed(mode: Mode) {
     for name in ["", "  "] {
         assert_refused(&ada.post("/workspaces", &json!({ "name": name })).await, 422, "invalid_fields");
     }
+}
+
+async fn a_workspace_is_found_by_a_path_that_is_percent_encoded(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let encoded = team.workspace.replace('-', "%2D");
+    assert_eq!(ada.read(&format!("/workspaces/{encoded}")).await["name"], "Archive");
+    let invitations = format!("/workspaces/{encoded}/invitations");
+    let made = ada.create(&invitations, &json!({ "role": "editor" })).await;
+    assert_eq!(made["workspaceId"], team.workspace.as_str(), "{made:#}");
+    assert_eq!(ada.read(&invitations).await[0]["id"], made["id"]);
 }
 
 /// Tries to accept an invitation that cannot be.
