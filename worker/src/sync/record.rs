@@ -195,15 +195,12 @@ impl<'a> RunRecorder<'a> {
         if self.run.dry_run {
             return self.note(item.key, SyncOutcome::Added, None, more).await;
         }
-        let workspace = self.run.workspace_id;
         let (id, now) = (DocumentId::generate(), self.runtime.jobs.now());
-        let mut tx = self.runtime.db.begin().await?;
-        if let Some(why) = self.no_room(&mut tx, item.staged.bytes, 1).await? {
-            drop(tx);
+        if let Some(why) = self.no_room_yet(item.staged.bytes, 1).await? {
             return self.failed(item.key, &why, None).await;
         }
-        uploads::reserve(&mut tx, workspace, id, now, now.plus(uploads::RESERVED_FOR)).await?;
-        tx.commit().await?;
+        let (db, until) = (&self.runtime.db, now.plus(uploads::RESERVED_FOR));
+        uploads::reserve_alone(db, self.run.workspace_id, id, now, until).await?;
         let added = self.add_reserved(id, item, identity, version, more).await;
         if !matches!(added, Ok(true)) {
             // Nothing happens when it was completed after all.
@@ -281,12 +278,9 @@ impl<'a> RunRecorder<'a> {
         if self.run.dry_run {
             return self.note(item.key, SyncOutcome::Changed, Some(id), more).await;
         }
-        let Runtime { db, jobs, blobs, .. } = self.runtime;
+        let Runtime { jobs, blobs, .. } = self.runtime;
         let (workspace, bytes) = (self.run.workspace_id, item.staged.bytes);
-        let mut tx = db.begin().await?;
-        let no_room = self.no_room(&mut tx, bytes, 0).await?;
-        drop(tx);
-        if let Some(why) = no_room {
+        if let Some(why) = self.no_room_yet(bytes, 0).await? {
             return self.failed(item.key, &why, Some(&known)).await;
         }
         let mime = media_type::with_charset(identity.media_type, item.charset);
@@ -404,6 +398,12 @@ impl<'a> RunRecorder<'a> {
             self.no_room.clone_from(&why);
         }
         Ok(why)
+    }
+
+    /// [`Self::no_room`] before anything is stored. The bytes do not count yet: they do in the transaction that stores them.
+    async fn no_room_yet(&mut self, bytes: u64, documents: u64) -> Result<Option<String>, RunFailure> {
+        let mut tx = self.runtime.db.begin().await?;
+        self.no_room(&mut tx, bytes, documents).await
     }
 
     /// Begins a transaction that keeps the run's claim, and adds to what was found.
