@@ -385,22 +385,30 @@ pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId, now: Timestamp) -> Resu
 /// Marks what is cached of a workspace's searchable documents as out of date; the statement that changes a document notes on it that it is
 /// this one (`set_changed_epoch!`). Taken first in a transaction: workspaces, then documents, then jobs is the order of locks everywhere.
 pub async fn bump_search_epoch(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
+    begin_search_epoch(tx, workspace, false).await
+}
+
+/// [`bump_search_epoch`], with which what the workspace stores may be forgotten, so that it is [summed up](crate::storage::admit) anew.
+pub(super) async fn begin_search_epoch(tx: &mut Tx, workspace: WorkspaceId, forgets_sum: bool) -> Result<()> {
+    /// Another epoch of the workspace $1, whose sum is forgotten if $2 is true.
+    macro_rules! begin_epoch {
+        () => {
+            "UPDATE workspaces SET search_epoch = search_epoch + 1, stored_at_most = CASE WHEN $2 THEN NULL ELSE stored_at_most END
+             WHERE id = $1"
+        };
+    }
     match tx {
         Tx::Postgres(tx) => {
-            let bump = concat!(
-                "UPDATE workspaces SET search_epoch = search_epoch + 1 WHERE id = $1 RETURNING ",
-                pg_identity!()
-            );
-            let bumped =
-                silence::answered(sqlx::query_as(bump).bind(workspace).fetch_optional(&mut **tx)).await?;
+            let bump = sqlx::query_as(concat!(begin_epoch!(), " RETURNING ", pg_identity!()));
+            let bump = bump.bind(workspace).bind(forgets_sum);
+            let bumped = silence::answered(bump.fetch_optional(&mut **tx)).await?;
             if bumped.is_some() {
                 tx.note_locked(workspace);
             }
             tx.note(bumped);
         }
         Tx::Sqlite(tx) => {
-            let bump = "UPDATE workspaces SET search_epoch = search_epoch + 1 WHERE id = $1";
-            sqlx::query(bump).bind(workspace).execute(&mut **tx).await?;
+            sqlx::query(begin_epoch!()).bind(workspace).bind(forgets_sum).execute(&mut **tx).await?;
         }
     }
     Ok(())

@@ -150,7 +150,7 @@ pub async fn left(
 /// The workspace's changes wait for each other from here to the end of the transaction, so that two of them never use the same room.
 /// What is stored is not summed up each time: `workspaces.stored_at_most` is the last sum with everything that was admitted since, and what
 /// was removed since is not taken off. Only when that leaves no room the sum is done again. Whatever is stored without being admitted makes
-/// that number wrong: [`forget_sums`].
+/// that number wrong: [`forget_sums`], and [`crate::jobs::GenerationPublication::was_unlimited`].
 ///
 /// # Errors
 /// [`OverQuota`] within, when they may not.

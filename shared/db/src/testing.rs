@@ -379,6 +379,7 @@ pub async fn publication(
     GenerationPublication {
         claim: claim.clone(),
         generation,
+        was_unlimited: true,
         replaces: active(db, claim.workspace_id, claim.document_id).await,
         index: ready(generation, u64::try_from(stored).unwrap()),
         languages: Vec::new(),

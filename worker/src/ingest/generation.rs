@@ -282,6 +282,7 @@ impl GenerationWriter<'_> {
             claim,
             source,
             total,
+            quota,
             progress,
             replaces,
             ref embedder,
@@ -308,6 +309,7 @@ impl GenerationWriter<'_> {
         let publication = GenerationPublication {
             claim: claim.clone(),
             generation,
+            was_unlimited: quota.is_none(),
             replaces,
             index,
             languages,

@@ -26,6 +26,8 @@ pub struct GenerationPublication {
     pub claim: JobClaim,
     /// The generation.
     pub generation: GenerationId,
+    /// Whether its bytes were admitted without any quota, which may have been set since.
+    pub was_unlimited: bool,
     /// The one that answers until then. Only whoever holds the claim can change that.
     pub replaces: Option<GenerationId>,
     /// What is searchable of the document from now on.
@@ -66,7 +68,7 @@ pub enum PublishOutcome {
 pub async fn publish(db: &Db, publication: &GenerationPublication, now: Timestamp) -> Result<PublishOutcome> {
     let GenerationPublication { claim, .. } = publication;
     let mut tx = db.begin().await?;
-    documents::bump_search_epoch(&mut tx, claim.workspace_id).await?;
+    begin_epoch(&mut tx, claim.workspace_id, std::slice::from_ref(publication)).await?;
     if !answer_from(&mut tx, publication).await? {
         return requeue_outdated(tx, claim, now).await;
     }
@@ -112,7 +114,7 @@ pub async fn publish_together(
         return Ok(false);
     }
     let mut tx = db.begin().await?;
-    documents::bump_search_epoch(&mut tx, *workspace).await?;
+    begin_epoch(&mut tx, *workspace, publications).await?;
     let are_published = match &mut tx {
         Tx::Postgres(tx) => publish_all(tx, publications, now).await?,
         Tx::Sqlite(_) => publish_each(&mut tx, publications, now).await?,
@@ -124,6 +126,17 @@ pub async fn publish_together(
     webhooks::emit_ingestion(&mut tx, *workspace, &documents, None, now).await?;
     tx.commit().await?;
     Ok(true)
+}
+
+/// Begins the epoch in which generations answer. What is stored may have been summed up before one of them was there, for a quota that its job
+/// did not know of: it is summed up anew then.
+async fn begin_epoch(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    publications: &[GenerationPublication],
+) -> Result<()> {
+    let forgets_sum = publications.iter().any(|publication| publication.was_unlimited);
+    documents::begin_search_epoch(tx, workspace, forgets_sum).await
 }
 
 async fn publish_each(tx: &mut Tx, publications: &[GenerationPublication], now: Timestamp) -> Result<bool> {

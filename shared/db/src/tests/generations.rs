@@ -296,6 +296,7 @@ async fn a_generation_that_lacks_a_passage_is_not_published() {
         let publication = GenerationPublication {
             claim: held.clone(),
             generation,
+            was_unlimited: true,
             replaces: None,
             index: ready(generation, 3),
             languages: Vec::new(),

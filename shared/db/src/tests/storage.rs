@@ -12,12 +12,12 @@ use crate::{
         uploads::{self, BlobFile},
     },
     execute, generations,
-    jobs::{self, JobProgress},
+    jobs::{self, JobProgress, PublishOutcome},
     storage,
     storage::{OverQuota, StorageDemand},
     testing::{
         ATTEMPTS, LEASE, account_of, at, both, claimed, commit, document, finished_or_blocked, plain,
-        published, staged, workspace,
+        publish, published, staged, workspace,
     },
     workspaces,
 };
@@ -148,6 +148,25 @@ async fn room_that_is_free_again_is_used_at_once_and_what_came_without_a_quota_c
         commit!(t.db, |tx| workspaces::set_quotas(tx, owner, quotas, at(1)));
         assert_eq!(admit(87).await, Err(OverQuota { used: 14, allowed: 100 }), "{}", t.name);
         assert_eq!(admit(86).await, Ok(()), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn passages_of_a_job_that_knew_of_no_quota_count_under_one_that_was_set_meanwhile() {
+    let quotas = WorkspaceQuotas { bytes: Some(100), ..WorkspaceQuotas::default() };
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let claim = claimed(&t.db, owner, "text", at(0)).await;
+        let admit = async |more| commit!(t.db, |tx| storage::admit(tx, owner, more, None, Some(100)));
+        commit!(t.db, |tx| workspaces::set_quotas(tx, owner, quotas, at(1)));
+        assert_eq!(admit(13).await, Ok(()), "{}: they are not there yet", t.name);
+        let generation = staged(&t.db, &claim, &["one"], at(2)).await;
+        commit!(t.db, |tx| note(tx, generation, 80));
+        let outcome = publish(&t.db, &claim, generation, at(3)).await;
+        assert_eq!(outcome, PublishOutcome::Yes, "{}", t.name);
+        // Of what was admitted before nothing is stored.
+        assert_eq!(admit(14).await, Err(OverQuota { used: 87, allowed: 100 }), "{}", t.name);
+        assert_eq!(admit(13).await, Ok(()), "{}", t.name);
     }
 }
 

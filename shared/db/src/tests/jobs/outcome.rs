@@ -191,6 +191,7 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
         let publication = GenerationPublication {
             claim: held.clone(),
             generation,
+            was_unlimited: true,
             replaces: None,
             index: index.clone(),
             languages: Vec::new(),
