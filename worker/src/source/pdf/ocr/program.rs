@@ -10,6 +10,8 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
+    sync::mpsc,
+    time::Duration,
 };
 
 use lectern_parse::confine::{self, AccessGrant, RUN_FOLDER};
@@ -30,6 +32,8 @@ const INPUT: &str = "{input}";
 const MAX_OUTPUT: u64 = 4 * 1024 * 1024;
 /// How much of what it says besides is kept for the log, in bytes.
 const COMPLAINT: u64 = 2_048;
+/// How long a start that was given up is waited for at most. It takes milliseconds, unless a disk does not answer.
+const GIVEN_UP_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why a page was not recognised.
 #[derive(Debug, thiserror::Error)]
@@ -139,15 +143,30 @@ fn find(name: &Path, settings: &OcrSettings) -> Option<PathBuf> {
 /// Starts the command behind walls. They are put around a thread, whose children inherit them, so it is one that does
 /// nothing else and ends.
 async fn start(mut command: Command, grant: AccessGrant) -> io::Result<ProcessGroup> {
+    let (ended, has_ended) = mpsc::channel();
+    // Dropped after the receiver.
+    let _starting = StartingThread(has_ended);
     let (sender, receiver) = oneshot::channel();
     let runtime = Handle::current();
     std::thread::Builder::new().name("recognise".into()).spawn(move || {
+        let _ended = ended;
         let _inside = runtime.enter();
         let started = confine::confine_thread(&grant).and_then(|_| command.spawn()).map(ProcessGroup);
         // When nobody waits any more, dropping it ends the command.
         let _unheard = sender.send(started);
     })?;
     receiver.await.map_err(io::Error::other)?
+}
+
+/// The thread that starts a program. It is waited for when this is dropped: a service that stops in that moment would be gone before the
+/// thread ends what it has started.
+struct StartingThread(mpsc::Receiver<()>);
+
+impl Drop for StartingThread {
+    fn drop(&mut self) {
+        // Nothing is ever sent: the other end goes with the thread.
+        let _gone = self.0.recv_timeout(GIVEN_UP_WITHIN);
+    }
 }
 
 /// A program that runs, with whatever it started. They end when this is dropped.
