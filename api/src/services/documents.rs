@@ -140,7 +140,7 @@ fn unknown() -> ApiError {
 /// is [queued](queue_new).
 pub(super) async fn check_quota(tx: &mut Tx, actor: &Actor, workspace: WorkspaceId) -> Result<(), ApiError> {
     let Some(allowed) = actor.quotas().documents else { return Ok(()) };
-    let documents = db::storage::count_documents(tx, workspace).await?;
+    let documents = db::storage::count_documents(tx, workspace, allowed).await?;
     if documents >= allowed {
         return Err(over_quota(&format!("{documents} of {allowed} documents")));
     }

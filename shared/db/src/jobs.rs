@@ -111,7 +111,7 @@ pub async fn enqueue(
         queue_anew!()
     );
     let demand = StorageDemand::default();
-    let Some(next) = line::next_place(tx, workspace, demand).await? else { return Ok(None) };
+    let Some(next) = line::next_place(tx, workspace, demand, 0).await? else { return Ok(None) };
     let raise_and_queue = match tx {
         Tx::Postgres(_) => OF_RAISED_ROW,
         Tx::Sqlite(_) => OF_TABLE,
@@ -187,13 +187,13 @@ async fn place_of_new(
     workspace: WorkspaceId,
     demand: StorageDemand,
 ) -> Result<std::result::Result<Option<LinePlace>, OverQuota>> {
-    if let Some(next) = line::next_place(tx, workspace, demand).await? {
+    if let Some(next) = line::next_place(tx, workspace, demand, 1).await? {
         return Ok(Ok(Some(next)));
     }
     if let Err(over) = storage::admit_stored(tx, workspace, demand).await? {
         return Ok(Err(over));
     }
-    Ok(Ok(line::next_place(tx, workspace, StorageDemand::default()).await?))
+    Ok(Ok(line::next_place(tx, workspace, StorageDemand::default(), 1).await?))
 }
 
 /// Notes the span from which a job was queued, as W3C's `traceparent`.

@@ -166,6 +166,11 @@ const STEPS: &[MigrationStep] = &[
         description: "what a workspace stores at most",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0018_storage_sums.sql")),
     },
+    MigrationStep {
+        version: 19,
+        description: "how many documents a workspace has at most",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0019_document_counts.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

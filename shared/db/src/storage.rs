@@ -276,15 +276,32 @@ pub async fn totals(db: &Db, workspace: WorkspaceId) -> Result<StorageTotals> {
     Ok(StorageTotals { documents: count(documents), bytes: count(bytes) })
 }
 
-/// How many documents a workspace has that are not deleted. The workspace's changes wait for each other from here to the end of the
-/// transaction, so that two of them never take the same place.
-pub async fn count_documents(tx: &mut Tx, workspace: WorkspaceId) -> Result<u64> {
+/// How many documents a workspace has that are not deleted, or no less than that where it may have another one besides. The workspace's
+/// changes wait for each other from here to the end of the transaction, so that two of them never take the same place.
+///
+/// They are not counted each time: `workspaces.documents_at_most` is the last count with every document that was
+/// [queued](crate::jobs::enqueue_new) since, whoever knew of a quota, and what was deleted since is not taken off.
+pub async fn count_documents(tx: &mut Tx, workspace: WorkspaceId, allowed: u64) -> Result<u64> {
     locks::lock_workspace(tx, workspace).await?;
+    let at_most: Option<Option<i64>> =
+        on!(tx, |c| sqlx::query_scalar("SELECT documents_at_most FROM workspaces WHERE id = $1")
+            .bind(workspace)
+            .fetch_optional(c))?;
+    let at_most = at_most.flatten().and_then(|at_most| u64::try_from(at_most).ok());
+    if let Some(at_most) = at_most.filter(|at_most| *at_most < allowed) {
+        return Ok(at_most);
+    }
     let documents: i64 = on!(tx, |c| sqlx::query_scalar(
         "SELECT COUNT(*) FROM documents WHERE workspace_id = $1 AND deleted_at IS NULL"
     )
     .bind(workspace)
     .fetch_one(c))?;
+    execute!(
+        tx,
+        sqlx::query("UPDATE workspaces SET documents_at_most = $2 WHERE id = $1")
+            .bind(workspace)
+            .bind(documents)
+    )?;
     Ok(u64::try_from(documents).unwrap_or(0))
 }
 

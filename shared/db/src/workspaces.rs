@@ -109,7 +109,8 @@ pub async fn rename(tx: &mut Tx, id: WorkspaceId, name: &str, now: Timestamp) ->
     Ok(rows == 1)
 }
 
-/// Writes what a workspace may hold and use; false when there is none. What it stores is [summed up](crate::storage::admit) anew.
+/// Writes what a workspace may hold and use; false when there is none. What it stores is [summed up](crate::storage::admit) anew,
+/// and its documents are [counted](crate::storage::count_documents).
 pub async fn set_quotas(
     tx: &mut Tx,
     id: WorkspaceId,
@@ -119,7 +120,7 @@ pub async fn set_quotas(
     let rows = execute!(
         tx,
         sqlx::query(
-            "UPDATE workspaces SET quotas = $2, updated_at = $3, stored_at_most = NULL
+            "UPDATE workspaces SET quotas = $2, updated_at = $3, stored_at_most = NULL, documents_at_most = NULL
              WHERE id = $1 AND deleted_at IS NULL"
         )
         .bind(id)

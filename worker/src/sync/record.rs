@@ -383,7 +383,7 @@ impl<'a> RunRecorder<'a> {
         let why = async {
             let quotas = workspaces::quotas(tx, workspace).await?;
             if let Some(allowed) = quotas.documents.filter(|_| documents > 0) {
-                let count = storage::count_documents(tx, workspace).await?;
+                let count = storage::count_documents(tx, workspace, allowed).await?;
                 if count >= allowed {
                     return Ok(Some(format!("The workspace has {count} of {allowed} documents.")));
                 }

@@ -61,12 +61,13 @@ macro_rules! select_ends {
 /// The [`QueueEnds`] for the workspace $1, whose last job was given the number $2.
 const ENDS: &str = select_ends!("CAST($2 AS BIGINT) AS given", "queue_head");
 
-/// Gives the next number to the workspace $1, which stores $2 bytes more, unless more than $3 are stored already: in one statement, so
-/// that a quota makes nobody wait for longer.
+/// Gives the next number to the workspace $1, which stores $2 bytes and has $4 documents more, unless more than $3 bytes are stored already:
+/// in one statement, so that a quota makes nobody wait for longer.
 macro_rules! take_number {
     ($($returning:expr),+) => {
         concat!(
-            "UPDATE workspaces SET fair_at = fair_at + 1, stored_at_most = stored_at_most + $2
+            "UPDATE workspaces SET fair_at = fair_at + 1, stored_at_most = stored_at_most + $2,
+                                   documents_at_most = documents_at_most + $4
              WHERE id = $1 AND deleted_at IS NULL AND ($3 IS NULL OR stored_at_most <= $3) RETURNING ",
             $($returning),+
         )
@@ -130,14 +131,15 @@ macro_rules! note_number {
 }
 pub(super) use note_number;
 
-/// Where a workspace's next job stands. None when there is no such workspace, and when what is demanded does not fit beside the last sum: then
-/// nothing has happened.
+/// Where a workspace's next job stands, with which so many documents are made. None when there is no such workspace, and when what is demanded
+/// does not fit beside the last sum: then nothing has happened.
 pub(super) async fn next_place(
     tx: &mut Tx,
     workspace: WorkspaceId,
     demand: StorageDemand,
+    made: i64,
 ) -> Result<Option<LinePlace>> {
-    let ends = lock_and_find_ends(tx, workspace, demand).await?;
+    let ends = lock_and_find_ends(tx, workspace, demand, made).await?;
     Ok(ends.map(|ends| {
         let number = ends.next_number();
         LinePlace { place: ends.place(number), number }
@@ -149,11 +151,13 @@ async fn lock_and_find_ends(
     tx: &mut Tx,
     workspace: WorkspaceId,
     demand: StorageDemand,
+    made: i64,
 ) -> Result<Option<QueueEnds>> {
     if let Tx::Postgres(tx) = tx
         && tx.knows_locked(workspace)
     {
         let next = sqlx::query_as(NEXT_AND_ENDS).bind(workspace).bind(demand.added()).bind(demand.room());
+        let next = next.bind(made);
         let found: Option<IdentifiedEnds> = silence::answered(next.fetch_optional(&mut **tx)).await?;
         return Ok(found.map(|IdentifiedEnds { ends, identity }| {
             tx.note(Some(identity));
@@ -162,18 +166,18 @@ async fn lock_and_find_ends(
         }));
     }
     // In a statement of its own: the next one then sees what others have queued for this workspace until now.
-    let Some(guessed) = lock(tx, workspace, demand).await? else { return Ok(None) };
+    let Some(guessed) = lock(tx, workspace, demand, made).await? else { return Ok(None) };
     let ends: QueueEnds = on!(tx, |c| sqlx::query_as(ENDS).bind(workspace).bind(guessed - 1).fetch_one(c))?;
     Ok(Some(ends))
 }
 
 /// Locks a workspace who is there still and has room, and gives the number after that of the workspace's last job.
-async fn lock(tx: &mut Tx, workspace: WorkspaceId, demand: StorageDemand) -> Result<Option<i64>> {
+async fn lock(tx: &mut Tx, workspace: WorkspaceId, demand: StorageDemand, made: i64) -> Result<Option<i64>> {
     let (added, room) = (demand.added(), demand.room());
     match tx {
         Tx::Postgres(tx) => {
             let lock = sqlx::query_as(take_number!("fair_at, ", pg_identity!()));
-            let lock = lock.bind(workspace).bind(added).bind(room);
+            let lock = lock.bind(workspace).bind(added).bind(room).bind(made);
             let locked: Option<LockedWorkspace> = silence::answered(lock.fetch_optional(&mut **tx)).await?;
             Ok(locked.map(|LockedWorkspace { fair_at, identity }| {
                 tx.note(Some(identity));
@@ -184,6 +188,7 @@ async fn lock(tx: &mut Tx, workspace: WorkspaceId, demand: StorageDemand) -> Res
         }
         Tx::Sqlite(tx) => {
             let lock = sqlx::query_scalar(take_number!("fair_at")).bind(workspace).bind(added).bind(room);
+            let lock = lock.bind(made);
             let locked: Option<i64> = lock.fetch_optional(&mut **tx).await?;
             if locked.is_some() {
                 tx.note_active(workspace);

@@ -171,6 +171,33 @@ async fn passages_of_a_job_that_knew_of_no_quota_count_under_one_that_was_set_me
 }
 
 #[tokio::test]
+async fn documents_are_counted_as_they_are_whoever_has_made_them() {
+    let quotas = WorkspaceQuotas { documents: Some(3), ..WorkspaceQuotas::default() };
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let make = async || assert_eq!(add(&t.db, owner, 1_000).await.unwrap(), Ok(()), "{}", t.name);
+        let count = async |allowed| commit!(t.db, |tx| storage::count_documents(tx, owner, allowed));
+        let deleted = document(&t.db, owner, "deleted", at(0)).await;
+        commit!(t.db, |tx| workspaces::set_quotas(tx, owner, quotas, at(1)));
+        assert_eq!(count(3).await, 1, "{}: what was there before the quota", t.name);
+        // Neither has asked whether it may.
+        make().await;
+        make().await;
+        assert_eq!(count(3).await, 3, "{}", t.name);
+        commit!(t.db, |tx| documents::delete(tx, owner, deleted, at(2), at(2)));
+        assert_eq!(count(3).await, 2, "{}: its place is free at once", t.name);
+        make().await;
+        commit!(t.db, |tx| workspaces::set_quotas(tx, owner, quotas, at(3)));
+        assert_eq!(count(4).await, 3, "{}", t.name);
+        assert!(
+            commit!(t.db, |tx| storage::count_documents(tx, other, 3)) == 0,
+            "{}: one's own only",
+            t.name
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_passages_of_a_document_take_the_place_of_those_that_it_has() {
     for t in &both().await {
         let owner = workspace(&t.db, at(0)).await;
