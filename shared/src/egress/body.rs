@@ -12,12 +12,18 @@ use tokio_util::io::StreamReader;
 
 use super::error::EgressError;
 
-/// What requests ask for. Everything named here is unpacked below.
-pub(super) const ACCEPT_ENCODING: &str = "gzip, br";
+/// How brotli begins with a window of more than 16 MiB, which is none of HTTP's (RFC 7932): in its lowest seven bits. The decoder would make
+/// room for up to a gigabyte at once, for a body of a few bytes.
+const LARGE_WINDOW: u8 = 0b001_0001;
 /// Unpacked bytes handed out at once, at most.
 const PIECE: usize = 16 * 1024;
 /// Codings that are known, but not read here. Other names (`utf-8`, `none`) are mistakes of servers and mean nothing.
 const NOT_READ: [&str; 5] = ["deflate", "zstd", "compress", "x-compress", "dcb"];
+
+/// What a request asks for. Everything named here is unpacked below.
+pub(super) const fn accept_encoding(takes_brotli: bool) -> &'static str {
+    if takes_brotli { "gzip, br" } else { "gzip" }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContentCoding {
@@ -40,8 +46,8 @@ pub(super) enum ResponseBody {
 }
 
 impl ResponseBody {
-    pub(super) fn new(response: reqwest::Response) -> Self {
-        match coding(response.headers()) {
+    pub(super) fn new(response: reqwest::Response, takes_brotli: bool) -> Self {
+        match coding(response.headers(), takes_brotli) {
             Ok(None) => Self::Plain(response),
             Ok(Some(coding)) => Self::Packed(response, coding),
             Err(UnsupportedCoding) => Self::Unreadable,
@@ -65,6 +71,10 @@ impl ResponseBody {
                     let first =
                         response.chunk().await.map_err(|error| EgressError::from_body(host, &error))?;
                     let coding = *coding;
+                    if coding == ContentCoding::Brotli && first.as_deref().is_some_and(has_large_window) {
+                        *self = Self::Unreadable;
+                        continue;
+                    }
                     *self = match (std::mem::replace(self, Self::Ended), first) {
                         (Self::Packed(response, _), Some(first)) => unpack(response, coding, first),
                         _ => Self::Ended,
@@ -83,6 +93,10 @@ impl ResponseBody {
             }
         }
     }
+}
+
+fn has_large_window(start: &[u8]) -> bool {
+    start.first().is_some_and(|byte| byte & 0b111_1111 == LARGE_WINDOW)
 }
 
 fn unpack(response: reqwest::Response, coding: ContentCoding, first: Bytes) -> ResponseBody {
@@ -110,15 +124,15 @@ fn unpacking_failed(host: &str, error: &io::Error) -> EgressError {
 struct UnsupportedCoding;
 
 /// The one coding that the headers name. Several on top of each other are not read: nobody sends them but to multiply
-/// the work of unpacking.
-fn coding(headers: &HeaderMap) -> Result<Option<ContentCoding>, UnsupportedCoding> {
+/// the work of unpacking. Nor is brotli where nobody asked for it, since it takes memory that was not counted on.
+fn coding(headers: &HeaderMap, takes_brotli: bool) -> Result<Option<ContentCoding>, UnsupportedCoding> {
     let mut found = None;
     let values = headers.get_all(CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     for name in values.flat_map(|value| value.split(',')).map(|name| name.trim().to_ascii_lowercase()) {
         let coding = match name.as_str() {
             "gzip" | "x-gzip" => ContentCoding::Gzip,
-            "br" => ContentCoding::Brotli,
-            other if NOT_READ.contains(&other) => return Err(UnsupportedCoding),
+            "br" if takes_brotli => ContentCoding::Brotli,
+            other if other == "br" || NOT_READ.contains(&other) => return Err(UnsupportedCoding),
             _ => continue,
         };
         if found.replace(coding).is_some() {

@@ -202,7 +202,7 @@ impl Egress {
             let response = self.exchange(&hop, deadline, limits.idle_timeout).await.map_err(told)?;
             let next = if follow { hop.redirected(response.status(), response.headers())? } else { None };
             let Some(next) = next else {
-                return EgressResponse::new(response, hop.url, limits, deadline);
+                return EgressResponse::new(response, hop.url, hop.takes_brotli, limits, deadline);
             };
             if redirects == self.inner.max_redirects {
                 return Err(EgressError::TooManyRedirects { limit: self.inner.max_redirects });
@@ -222,7 +222,8 @@ impl Egress {
         let host = error::host_of(&hop.url);
         let mut request = reqwest::Request::new(hop.method.clone(), hop.url.clone());
         *request.headers_mut() = hop.outgoing_headers();
-        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPT_ENCODING));
+        let codings = HeaderValue::from_static(body::accept_encoding(hop.takes_brotli));
+        request.headers_mut().insert(ACCEPT_ENCODING, codings);
         *request.body_mut() = hop.body.clone().map(Into::into);
         // A server that accepts and says nothing is idle from then on; connecting has its own limit inside the client.
         let silent = after(after(Instant::now(), self.inner.connect_timeout), idle);

@@ -37,16 +37,18 @@ pub(super) struct RedirectHop {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) body: Option<Bytes>,
+    pub(super) takes_brotli: bool,
     headers: HeaderMap,
     portable: HeaderMap,
 }
 
 impl RedirectHop {
     pub(super) fn first(request: EgressRequest) -> Self {
-        let EgressRequest { method, url, mut headers, mut portable_headers, body, .. } = request;
+        let EgressRequest { method, url, mut headers, mut portable_headers, body, takes_brotli, .. } =
+            request;
         sanitise(&mut headers);
         sanitise(&mut portable_headers);
-        Self { method, url, body, headers, portable: portable_headers }
+        Self { method, url, body, takes_brotli, headers, portable: portable_headers }
     }
 
     /// Everything to send with this hop.

@@ -40,6 +40,9 @@ pub struct EgressRequest {
     pub limits: RequestLimits,
     /// Whether redirects are followed; otherwise they are returned like any other response.
     pub follow_redirects: bool,
+    /// Whether the answer may be compressed by brotli. Unpacking one takes up to 16 MiB for as long as it is read, and a server can
+    /// make that last: only for what few read at a time.
+    pub takes_brotli: bool,
 }
 
 impl EgressRequest {
@@ -53,6 +56,7 @@ impl EgressRequest {
             body: None,
             limits,
             follow_redirects: true,
+            takes_brotli: false,
         }
     }
 

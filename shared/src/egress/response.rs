@@ -42,6 +42,7 @@ impl EgressResponse {
     pub(super) fn new(
         response: reqwest::Response,
         final_url: Url,
+        takes_brotli: bool,
         limits: RequestLimits,
         deadline: Instant,
     ) -> Result<Self, EgressError> {
@@ -56,7 +57,7 @@ impl EgressResponse {
             final_url,
             status,
             headers,
-            body: ResponseBody::new(response),
+            body: ResponseBody::new(response, takes_brotli),
             claimed,
             limits,
             deadline,

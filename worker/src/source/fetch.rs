@@ -152,6 +152,8 @@ impl SourceFetcher<'_> {
                 idle_timeout: SILENCE,
             },
         );
+        // Few documents are under way at a time.
+        request.takes_brotli = true;
         request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         if is_own_origin(self.source, &request.url) {
             request.headers = self.credentials()?;

@@ -249,6 +249,8 @@ impl<'a> PageClient<'a> {
         self.pacer.turn(url.host_str().unwrap_or_default(), delay).await;
         let mut request = EgressRequest::get(url.clone(), self.limits);
         request.follow_redirects = follow_redirects;
+        // A run asks for one page after the other.
+        request.takes_brotli = true;
         request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         if url.origin() == self.own {
             request.headers = self.authorization.clone();

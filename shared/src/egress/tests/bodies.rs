@@ -35,6 +35,8 @@ const GZIP_64_KIB: [u8; 96] = {
 
 /// `hello`.
 const BROTLI_HELLO: [u8; 9] = [0x0b, 0x02, 0x80, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x03];
+/// The same, with a window of a gigabyte.
+const BROTLI_LARGE_WINDOW: [u8; 11] = [0x11, 0x1e, 0x08, 0x00, 0x02, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x03];
 /// 64 MiB of zeros.
 const BROTLI_BOMB: [u8; 106] = [
     0xcb, 0xff, 0xff, 0x3f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x8f, 0xff, 0xff, 0x7f,
@@ -90,7 +92,8 @@ async fn compressed_bodies_are_unpacked_and_a_bomb_stops_at_the_limit() {
     });
     let egress = egress("127.0.0.1");
     let get = async |path: &str| {
-        egress.send(EgressRequest::get(url(&format!("{base}{path}")), ROOMY)).await.unwrap()
+        let request = EgressRequest::get(url(&format!("{base}{path}")), ROOMY);
+        egress.send(EgressRequest { takes_brotli: true, ..request }).await.unwrap()
     };
 
     let written = Arc::new(AtomicU64::new(0));
@@ -116,6 +119,25 @@ async fn compressed_bodies_are_unpacked_and_a_bomb_stops_at_the_limit() {
     assert_eq!(get("/broken").await.bytes().await.unwrap_err().code(), "bad_response");
     assert_eq!(get("/cut").await.bytes().await, Err(EgressError::Decode));
     assert_eq!(get("/not").await.bytes().await, Err(EgressError::Decode));
+}
+
+/// For each answer that is read its decoder has a window of up to 16 MiB, or of a gigabyte where that is not looked at.
+#[tokio::test]
+async fn brotli_is_unpacked_only_where_it_was_asked_for_and_with_a_window_of_https_own() {
+    let (listener, base) = bind("127.0.0.1").await;
+    let seen = serve(listener, |line| {
+        let body = if line.contains("large") { BROTLI_LARGE_WINDOW.to_vec() } else { BROTLI_HELLO.to_vec() };
+        Reply::Whole([head("content-encoding: br"), body].concat())
+    });
+    let egress = egress("127.0.0.1");
+    let get = async |path: &str, takes_brotli| {
+        let request = EgressRequest::get(url(&format!("{base}{path}")), ROOMY);
+        egress.send(EgressRequest { takes_brotli, ..request }).await.unwrap().bytes().await
+    };
+    assert_eq!(get("/hello", true).await.unwrap(), "hello");
+    assert!(seen.lock()[0].contains("accept-encoding: gzip, br\r\n"));
+    assert_eq!(get("/hello", false).await, Err(EgressError::Decode));
+    assert_eq!(get("/large", true).await, Err(EgressError::Decode));
 }
 
 #[tokio::test]
