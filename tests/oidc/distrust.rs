@@ -1,10 +1,14 @@
 //! What is not believed of the provider, of what stands between, and of browsers.
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode, header::COOKIE};
+use serde_json::json;
 use url::Url;
 
 use super::provider::{Browser, CLIENT_SECRET, PUBLIC, Provider, verified};
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{envelope, send},
+    service::{Mode, Service},
+};
 
 /// A service with a provider that knows Ada.
 async fn service(provider: &Provider) -> Service {
@@ -107,6 +111,23 @@ async fn an_answer_is_taken_only_in_the_browser_that_asked_and_only_as_it_was_as
     // The provider takes its code once.
     let again = browser.follow(back.as_str(), "ada").await;
     assert_eq!(again, "/#/sign-in?error=oidc_token");
+}
+
+/// A host of the same site can give somebody's browser a cookie, and lead it to the code of an account of its own. It cannot give it one
+/// by a name with the prefix.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cookie_that_another_host_of_the_site_has_set_signs_nobody_in() {
+    let Some(provider) = Provider::start().await else { return };
+    let service = service(&provider).await;
+    let mut browser = Browser::new(&service);
+    let page = browser.visit("ada").await;
+    let code = page.strip_prefix("/#/sign-in/").expect("a code");
+    let shown = browser.shown(&Url::parse(PUBLIC).expect("an address"));
+    let set_elsewhere = shown.strip_prefix("__Host-").expect("the prefix");
+    let request = service.client().request(Method::POST, "/auth/oidc/token").header(COOKIE, set_elsewhere);
+    let (status, answer) = envelope(send(request.json(&json!({ "code": code }))).await).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "{answer:#}");
+    assert_eq!(browser.redeem(code).await.0, StatusCode::OK);
 }
 
 #[tokio::test(flavor = "multi_thread")]

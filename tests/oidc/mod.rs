@@ -67,7 +67,8 @@ async fn what_the_provider_is_asked_ties_its_answer_to_this_browser() {
         assert_eq!(answer.headers()[CACHE_CONTROL], "no-store");
         let cookie = answer.headers()[SET_COOKIE].to_str().expect("text").to_owned();
         let (name_and_value, attributes) = cookie.split_once("; ").expect("attributes");
-        assert_eq!(attributes, "Path=/desk/; Max-Age=600; HttpOnly; SameSite=Lax; Secure", "{cookie}");
+        assert!(name_and_value.starts_with("__Host-lectern_oidc_"), "{cookie}");
+        assert_eq!(attributes, "Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure", "{cookie}");
         let url = location(&begin, &answer);
         assert!(url.as_str().starts_with(&format!("{}/auth?", provider.issuer)), "{url}");
         let query = |name: &str| {

@@ -203,7 +203,7 @@ impl<'a> Browser<'a> {
 
     /// Whether it has a cookie of the service.
     pub fn has_cookie(&self) -> bool {
-        self.cookies.keys().any(|(_, name)| name.starts_with("lectern_oidc"))
+        self.cookies.keys().any(|(_, name)| name.contains("lectern_oidc"))
     }
 
     /// One request, as a browser sends it.
@@ -223,7 +223,8 @@ impl<'a> Browser<'a> {
         answer
     }
 
-    fn shown(&self, url: &Url) -> String {
+    /// The cookies that it shows there.
+    pub fn shown(&self, url: &Url) -> String {
         let own = self.cookies.iter().filter(|((host, _), _)| *host == host_of(url));
         own.map(|((_, name), value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
     }

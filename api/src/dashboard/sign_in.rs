@@ -169,10 +169,11 @@ pub(super) async fn redeem(
     jar: CookieJar,
     StrangersForm { body, redirect }: StrangersForm<SignInCode>,
 ) -> ApiResult {
-    let RedeemedCode { signed_in, cookie } =
-        oidc.redeem(body, &oidc_cookies(&headers), peer.ip(), origin).await?;
+    let scope = oidc.cookie_scope()?;
+    let shown = oidc_cookies(&headers, &scope);
+    let RedeemedCode { signed_in, cookie } = oidc.redeem(body, &shown, peer.ip(), origin).await?;
     let mut response = redirect.go_with(jar.keep(&signed_in)?);
-    forget_oidc_cookie(&mut response, &cookie, &oidc.cookie_scope()?)?;
+    forget_oidc_cookie(&mut response, &cookie, &scope)?;
     Ok(response)
 }
 

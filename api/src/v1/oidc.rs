@@ -28,6 +28,9 @@ use crate::{
 /// What the names of the cookies begin with that tie the steps of a sign-in to one browser. Each sign-in has its own: several may be
 /// begun, in several tabs.
 const COOKIE: &str = "lectern_oidc_";
+/// The same behind TLS, where a browser takes it as a promise: no other host of the same site has set them. One of those could otherwise
+/// lead somebody through the last step of a sign-in of its own.
+const SECURE_COOKIE: &str = "__Host-lectern_oidc_";
 /// How long a browser keeps one, in seconds. What it holds says by itself how long it is good.
 const KEPT: u32 = 600;
 /// Of those that are shown, how many are looked at: more than a browser is ever given.
@@ -66,8 +69,9 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 )]
 #[handler]
 async fn begin(State(oidc): State<OidcService>, headers: HeaderMap, uri: Uri) -> ApiResult {
-    let redirect = oidc.begin(parameter(&uri, "return"), &cookies(&headers)).await?;
-    answer(redirect, &oidc.cookie_scope()?)
+    let scope = oidc.cookie_scope()?;
+    let redirect = oidc.begin(parameter(&uri, "return"), &cookies(&headers, &scope)).await?;
+    answer(redirect, &scope)
 }
 
 /// Come back from the provider
@@ -113,8 +117,9 @@ async fn finish(
         issuer: parameter(&uri, "iss"),
         error: parameter(&uri, "error"),
     };
-    let redirect = oidc.finish(told, &cookies(&headers), origin).await?;
-    answer(redirect, &oidc.cookie_scope()?)
+    let scope = oidc.cookie_scope()?;
+    let redirect = oidc.finish(told, &cookies(&headers, &scope), origin).await?;
+    answer(redirect, &scope)
 }
 
 /// Exchange a code for a bearer token
@@ -150,20 +155,28 @@ async fn redeem(
     origin: RequestOrigin,
     ValidJson(code): ValidJson<SignInCode>,
 ) -> ApiResult {
-    let RedeemedCode { signed_in, cookie } = oidc.redeem(code, &cookies(&headers), peer.ip(), origin).await?;
+    let scope = oidc.cookie_scope()?;
+    let shown = cookies(&headers, &scope);
+    let RedeemedCode { signed_in, cookie } = oidc.redeem(code, &shown, peer.ip(), origin).await?;
     let mut response = data(SessionView::from(signed_in));
-    forget(&mut response, &cookie, &oidc.cookie_scope()?)?;
+    forget(&mut response, &cookie, &scope)?;
     Ok(response)
 }
 
 /// The cookies that the browser shows of sign-ins that were begun in it.
-pub(crate) fn cookies(headers: &HeaderMap) -> Vec<PendingCookie<'_>> {
+pub(crate) fn cookies<'a>(headers: &'a HeaderMap, scope: &CookieScope) -> Vec<PendingCookie<'a>> {
+    let begin = begin_of_names(scope);
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let own =
-        pairs.filter_map(|(name, value)| Some(PendingCookie { name: name.strip_prefix(COOKIE)?, value }));
+        pairs.filter_map(|(name, value)| Some(PendingCookie { name: name.strip_prefix(begin)?, value }));
     // Names are sent back, so nothing is one that was not given out.
     own.filter(|cookie| cookie.name.bytes().all(|byte| byte.is_ascii_hexdigit())).take(LOOKED_AT).collect()
+}
+
+/// What the names of the cookies begin with where browsers show them so.
+fn begin_of_names(scope: &CookieScope) -> &'static str {
+    if scope.is_secure { SECURE_COOKIE } else { COOKIE }
 }
 
 /// Sends a browser on. What it is sent to is for itself alone.
@@ -200,8 +213,9 @@ fn keep(
 ) -> Result<(), ApiError> {
     let CookieScope { path, is_secure } = scope;
     let secure = if *is_secure { "; Secure" } else { "" };
+    let begin = begin_of_names(scope);
     let line =
-        format!("{COOKIE}{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+        format!("{begin}{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
     let line = HeaderValue::try_from(line).map_err(|error| {
         tracing::error!(%error, "a cookie cannot be written into a header");
         ApiError::internal()
@@ -216,12 +230,13 @@ mod tests {
 
     #[test]
     fn the_cookies_are_found_among_others() {
-        let shown = |lines: &[&str]| -> Vec<(String, String)> {
+        let shown_by = |is_secure: bool, lines: &[&str]| -> Vec<(String, String)> {
             let pairs = lines.iter().map(|line| (header::COOKIE, HeaderValue::from_str(line).unwrap()));
             let headers: HeaderMap = pairs.collect();
-            let found = cookies(&headers).into_iter();
+            let found = cookies(&headers, &CookieScope { path: "/".to_owned(), is_secure }).into_iter();
             found.map(|cookie| (cookie.name.to_owned(), cookie.value.to_owned())).collect()
         };
+        let shown = |lines: &[&str]| shown_by(false, lines);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(shown(&["lectern_oidc_1=0a"]), [pair("1", "0a")]);
         let two = [pair("1", "0a"), pair("f2", "0b")];
@@ -231,12 +246,17 @@ mod tests {
         assert_eq!(shown(&[]), []);
         let many: Vec<String> = (0..100).map(|number| format!("lectern_oidc_{number}=0a")).collect();
         assert_eq!(shown(&[&many.join("; ")]).len(), LOOKED_AT);
+        // Other hosts of the same site can set a cookie by any name that has no such prefix.
+        let both = ["lectern_oidc_1=0a; __Host-lectern_oidc_2=0b; lectern_oidc___Host-3=0c"];
+        assert_eq!(shown_by(true, &both), [pair("2", "0b")]);
+        assert_eq!(shown(&both), [pair("1", "0a")]);
     }
 
     #[test]
     fn a_browser_shows_a_cookie_to_this_service_alone_and_forgets_what_is_of_no_use() {
         let written = |is_secure| -> Vec<String> {
-            let scope = CookieScope { path: "/lectern/".to_owned(), is_secure };
+            let path = if is_secure { "/" } else { "/lectern/" };
+            let scope = CookieScope { path: path.to_owned(), is_secure };
             let redirect = OidcRedirect {
                 location: "https://x.example/".to_owned(),
                 keeps: Some(("1f".to_owned(), "0a".to_owned())),
@@ -251,6 +271,9 @@ mod tests {
         let kept = "lectern_oidc_1f=0a; Path=/lectern/; Max-Age=600; HttpOnly; SameSite=Lax";
         let gone = "lectern_oidc_2f=; Path=/lectern/; Max-Age=0; HttpOnly; SameSite=Lax";
         assert_eq!(written(false), [kept, gone]);
-        assert_eq!(written(true), [format!("{kept}; Secure"), format!("{gone}; Secure")]);
+        // A browser takes no other path, and nothing without TLS, under such a name.
+        let kept = "__Host-lectern_oidc_1f=0a; Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure";
+        let gone = "__Host-lectern_oidc_2f=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure";
+        assert_eq!(written(true), [kept, gone]);
     }
 }

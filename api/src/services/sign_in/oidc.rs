@@ -224,9 +224,11 @@ impl OidcService {
     /// Where browsers show the cookie.
     pub(crate) fn cookie_scope(&self) -> Result<CookieScope, ApiError> {
         let url = &self.configured()?.settings.public_url;
-        // The page for signing in, where the last step is, is of the dashboard.
-        let path = format!("{}/", url.path().trim_end_matches('/'));
-        Ok(CookieScope { path, is_secure: url.scheme() == "https" })
+        let is_secure = url.scheme() == "https";
+        // Behind TLS the name says that it is of this host alone, which browsers believe of the whole path only. The page for signing in,
+        // where the last step is, is of the dashboard.
+        let path = if is_secure { "/".to_owned() } else { format!("{}/", url.path().trim_end_matches('/')) };
+        Ok(CookieScope { path, is_secure })
     }
 
     fn configured(&self) -> Result<&OidcSignIn, ApiError> {
