@@ -213,7 +213,8 @@ pub async fn claim(
              SELECT q.id FROM evaluation_runs q
              WHERE (q.state = 'queued' OR (q.state = 'running' AND q.lease_until < $2))
                AND NOT EXISTS (SELECT 1 FROM evaluation_runs o
-                               WHERE o.workspace_id = q.workspace_id AND o.state = 'running' AND o.lease_until >= $2)
+                               WHERE (o.workspace_id = q.workspace_id OR o.requested_by = q.requested_by)
+                                 AND o.state = 'running' AND o.lease_until >= $2)
              ORDER BY q.created_at, q.id LIMIT 1)
            AND (state = 'queued' OR (state = 'running' AND lease_until < $2))
          RETURNING *, (SELECT quotas FROM workspaces w WHERE w.id = evaluation_runs.workspace_id) AS quotas"
@@ -235,14 +236,15 @@ pub async fn void_claims(tx: &mut Tx) -> Result<()> {
 pub async fn any_due(db: &Db, now: Timestamp) -> Result<bool> {
     let found: Option<EvaluationRunId> = on!(db, |c| {
         sqlx::query_scalar(
-        "SELECT q.id FROM evaluation_runs q
+            "SELECT q.id FROM evaluation_runs q
          WHERE (q.state = 'queued' OR (q.state = 'running' AND q.lease_until < $1))
            AND NOT EXISTS (SELECT 1 FROM evaluation_runs o
-                           WHERE o.workspace_id = q.workspace_id AND o.state = 'running' AND o.lease_until >= $1)
-         LIMIT 1"
-    )
-    .bind(now)
-    .fetch_optional(c)
+                           WHERE (o.workspace_id = q.workspace_id OR o.requested_by = q.requested_by)
+                             AND o.state = 'running' AND o.lease_until >= $1)
+         LIMIT 1",
+        )
+        .bind(now)
+        .fetch_optional(c)
     })?;
     Ok(found.is_some())
 }

@@ -230,7 +230,7 @@ pub async fn cancel_deletion(
 }
 
 /// Claims the next run: one that is queued, or whose worker has been silent for a lease. Of a workspace at most `of_one` are under
-/// way at once.
+/// way at once, and of the sources that one account has made in however many workspaces.
 pub async fn claim(
     tx: &mut Tx,
     now: Timestamp,
@@ -242,10 +242,13 @@ pub async fn claim(
         "UPDATE source_runs SET state = 'running', claim_id = $1, lease_until = $3, attempts = attempts + 1,
                                 started_at = COALESCE(started_at, $2)
          WHERE id = (
-             SELECT q.id FROM source_runs q
+             SELECT q.id FROM source_runs q JOIN sources m ON m.id = q.source_id
              WHERE (q.state = 'queued' OR (q.state = 'running' AND q.lease_until < $2))
                AND (SELECT COUNT(*) FROM source_runs o
                     WHERE o.workspace_id = q.workspace_id AND o.state = 'running' AND o.lease_until >= $2) < $4
+               AND (SELECT COUNT(*) FROM source_runs o JOIN sources s ON s.id = o.source_id
+                    WHERE COALESCE(s.created_by, s.workspace_id) = COALESCE(m.created_by, m.workspace_id)
+                      AND o.state = 'running' AND o.lease_until >= $2) < $4
              ORDER BY q.created_at, q.id LIMIT 1)
            AND (state = 'queued' OR (state = 'running' AND lease_until < $2))
          RETURNING *"

@@ -39,18 +39,37 @@ async fn claimed(db: &Db, now: Timestamp) -> Option<EvaluationRun> {
     commit!(db, |tx| runs::claim(tx, now, until)).map(|claimed| claimed.run)
 }
 
+fn config() -> EvaluationConfig {
+    EvaluationConfig { modes: vec![SearchMode::Lexical], answers: false, agent_version: None, rerank: false }
+}
+
+#[tokio::test]
+async fn an_account_has_one_run_under_way_in_however_many_workspaces() {
+    for t in &both().await {
+        let (ada, grace) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let shared = workspace(&t.db, at(0)).await;
+        for (workspace, by) in [(ada, ada), (shared, ada), (grace, grace)] {
+            let evaluation = added(&t.db, workspace).await;
+            let (by, config) = (account_of(by), config());
+            commit!(t.db, |tx| runs::insert(tx, workspace, evaluation, by, &config, 2, at(1)));
+        }
+        let first = claimed(&t.db, at(10)).await.expect(t.name);
+        let second = claimed(&t.db, at(10)).await.expect(t.name);
+        assert_eq!([first.workspace_id, second.workspace_id], [ada, grace], "{}", t.name);
+        assert!(!runs::any_due(&t.db, at(10)).await.unwrap(), "{}", t.name);
+        assert!(claimed(&t.db, at(10)).await.is_none(), "{}: the account has its share", t.name);
+        commit!(t.db, |tx| runs::release(tx, first.id, first.claim_id.expect(t.name), false));
+        assert!(runs::any_due(&t.db, at(10)).await.unwrap(), "{}", t.name);
+        assert_eq!(claimed(&t.db, at(10)).await.expect(t.name).id, first.id, "{}", t.name);
+    }
+}
+
 #[tokio::test]
 async fn a_run_that_is_given_back_was_taken_up_only_where_that_counts_and_since_it_last_went_on() {
     for t in &both().await {
         let owner = workspace(&t.db, at(0)).await;
         let evaluation = added(&t.db, owner).await;
-        let config = EvaluationConfig {
-            modes: vec![SearchMode::Lexical],
-            answers: false,
-            agent_version: None,
-            rerank: false,
-        };
-        let by = account_of(owner);
+        let (config, by) = (config(), account_of(owner));
         commit!(t.db, |tx| runs::insert(tx, owner, evaluation, by, &config, 2, at(1)));
         for (counts, attempts) in [(false, 1), (true, 1), (true, 2), (false, 3)] {
             let run = claimed(&t.db, at(10)).await.expect(t.name);

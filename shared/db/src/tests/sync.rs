@@ -5,7 +5,10 @@ use std::time::Duration;
 use lectern_shared::{
     clock::Timestamp,
     ids::{SourceId, WorkspaceId},
-    model::sync::{SyncCounts, SyncOutcome, SyncRun, SyncRunState},
+    model::{
+        sync::{SyncCounts, SyncOutcome, SyncRun, SyncRunState, SyncSource},
+        workspace::RowOwner,
+    },
 };
 
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
         items::{self, SeenItem},
         runs::{self, RunRequest},
     },
-    testing::{at, both, commit, document, workspace},
+    testing::{account_of, at, both, commit, document, workspace},
     tests::sealed::source,
 };
 
@@ -64,6 +67,27 @@ async fn a_source_has_one_run_at_a_time_and_a_workspace_not_all_of_them() {
         assert!(!end(&first, SyncRunState::Failed).await, "{}", t.name);
         assert!(end(&again, SyncRunState::Succeeded).await, "{}", t.name);
         assert!(queued(&t.db, ada, one).await.is_some(), "{}: it has ended", t.name);
+    }
+}
+
+#[tokio::test]
+async fn an_account_of_many_workspaces_has_no_more_of_the_runs_than_of_one() {
+    for t in &both().await {
+        let (ada, grace) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let shared = workspace(&t.db, at(0)).await;
+        let elsewhere = SyncSource { owner: RowOwner::new(shared, account_of(ada)), ..source(shared, None) };
+        commit!(t.db, |tx| sync::insert(tx, &elsewhere));
+        let (one, hers) = (added(&t.db, ada).await, added(&t.db, grace).await);
+        for (workspace, source) in [(ada, one), (shared, elsewhere.id), (grace, hers)] {
+            assert!(queued(&t.db, workspace, source).await.is_some(), "{}", t.name);
+        }
+        let first = claimed(&t.db, at(10), 1).await.expect(t.name);
+        let second = claimed(&t.db, at(10), 1).await.expect(t.name);
+        assert_eq!([first.source_id, second.source_id], [one, hers], "{}", t.name);
+        assert!(claimed(&t.db, at(10), 1).await.is_none(), "{}: the account has its share", t.name);
+        assert!(commit!(t.db, |tx| runs::end(tx, &first, SyncRunState::Succeeded, None, at(20))));
+        let third = claimed(&t.db, at(30), 1).await.expect(t.name);
+        assert_eq!(third.source_id, elsewhere.id, "{}", t.name);
     }
 }
 
@@ -146,7 +170,7 @@ async fn what_a_run_has_not_seen_is_gone_once_somebody_says_so() {
         assert!(queued(&t.db, owner, source).await.is_none(), "{}: and no other begins", t.name);
         let asking = runs::waiting(&t.db, owner, 5).await.unwrap();
         assert_eq!(asking, [(source, "folder".to_owned())], "{}", t.name);
-        let by = crate::testing::account_of(owner);
+        let by = account_of(owner);
         assert!(commit!(t.db, |tx| runs::confirm(tx, owner, run.id, by)).is_some(), "{}", t.name);
         assert!(commit!(t.db, |tx| runs::confirm(tx, owner, run.id, by)).is_none(), "{}: once", t.name);
         let run = claimed(&t.db, at(50), 1).await.expect(t.name);
@@ -171,7 +195,7 @@ async fn whoever_is_to_delete_what_is_gone_may_not_once_the_source_is_another_on
     for t in &both().await {
         let owner = workspace(&t.db, at(0)).await;
         let source = added(&t.db, owner).await;
-        let by = crate::testing::account_of(owner);
+        let by = account_of(owner);
         let waiting = async || {
             queued(&t.db, owner, source).await.expect(t.name);
             let run = claimed(&t.db, at(10), 1).await.expect(t.name);
