@@ -1,5 +1,7 @@
 //! Documents that are uploaded.
 
+mod revoked;
+
 use std::{path::Path, time::Duration};
 
 use futures::{StreamExt, stream};

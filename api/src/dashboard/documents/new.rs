@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use super::collections;
 use crate::{
+    auth::in_force::RequestCredential,
     dashboard::{
         PagePolicy,
         frame::{Frame, NONCE, SubmittedForm, Visitor},
@@ -116,11 +117,17 @@ pub(super) async fn upload(
     };
     let made = async {
         let path = parts.uri.path().to_owned();
+        let opened = parts.extensions.get::<RequestCredential>().cloned();
         let form = MultipartForm::of(Request::from_parts(parts, body)).await?;
         let actor = visitor.actor();
         let _turn = uploads.turn(&actor).await?;
         let reading = Box::pin(receive_upload(&uploads, &actor, form, Some(NONCE)));
-        let (file, new, nonce) = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
+        // It may go on for so long that its sender may not do it any more.
+        let in_time = async { timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())? };
+        let (file, new, nonce) = match opened {
+            Some(opened) => opened.while_in_force(in_time).await?,
+            None => in_time.await?,
+        };
         let content = new.identity(&file);
         let key = IdempotencyKey::of_form(nonce.as_deref(), &content);
         let once = key.once(&actor, &path, content.as_bytes());

@@ -1,6 +1,9 @@
 //! Uploading a file. It becomes a document that is called like it.
 
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::{
+    Extension,
+    extract::{DefaultBodyLimit, Request, State},
+};
 use lectern_derive::{RequestBody, handler};
 use lectern_shared::model::document::DocumentFile;
 use serde_json::{Map, Value, json};
@@ -13,7 +16,7 @@ use super::{
     view::{FileObject, example},
 };
 use crate::{
-    auth::Caller,
+    auth::{Caller, in_force::RequestCredential},
     error::ApiError,
     fields::{FieldRule, JsonFields, validate},
     idempotency::{IdempotencyKey, creation_response},
@@ -101,7 +104,12 @@ pub(in crate::openai) fn expiry(fields: &mut JsonFields<'_>, rule: &FieldRule) -
     )),
 )]
 #[handler]
-async fn upload(State(uploads): State<UploadService>, caller: Caller, request: Request) -> ApiResult {
+async fn upload(
+    State(uploads): State<UploadService>,
+    Extension(opened): Extension<RequestCredential>,
+    caller: Caller,
+    request: Request,
+) -> ApiResult {
     let key = IdempotencyKey::of(request.headers())?;
     let path = request.uri().path().to_owned();
     let form = MultipartForm::of(request).await?;
@@ -109,7 +117,9 @@ async fn upload(State(uploads): State<UploadService>, caller: Caller, request: R
     // Nothing of the form is read before its turn, so that its sender waits too. Held until the document is made.
     let _turn = uploads.turn(&actor).await?;
     let reading = Box::pin(receive(&uploads, &actor, form));
-    let file = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
+    // It may go on for so long that its sender may not do it any more.
+    let in_time = async { timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())? };
+    let file = opened.while_in_force(in_time).await?;
     let new = NewUpload::of_file(&file.kind)?;
     let once = key.once(&actor, &path, new.identity(&file).as_bytes());
     let (bytes, name) = (file.bytes(), file.kind.file_name.clone());

@@ -2,7 +2,10 @@
 
 mod about;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::{
+    Extension,
+    extract::{DefaultBodyLimit, Request, State},
+};
 use lectern_derive::handler;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -11,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use self::about::UploadFields;
 use super::view::{self, DocumentView};
 use crate::{
-    auth::Caller,
+    auth::{Caller, in_force::RequestCredential},
     error::ApiError,
     idempotency::{IdempotencyKey, creation_response, json_encoder},
     multipart::MultipartForm,
@@ -61,7 +64,12 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
     ),
 )]
 #[handler]
-async fn upload(State(uploads): State<UploadService>, caller: Caller, request: Request) -> ApiResult {
+async fn upload(
+    State(uploads): State<UploadService>,
+    Extension(opened): Extension<RequestCredential>,
+    caller: Caller,
+    request: Request,
+) -> ApiResult {
     let key = IdempotencyKey::of(request.headers())?;
     let path = request.uri().path().to_owned();
     let form = MultipartForm::of(request).await?;
@@ -69,7 +77,9 @@ async fn upload(State(uploads): State<UploadService>, caller: Caller, request: R
     // Nothing of the form is read before its turn, so that its sender waits too. Held until the document is made.
     let _turn = uploads.turn(&actor).await?;
     let reading = Box::pin(receive(&uploads, &actor, form, None));
-    let (file, new, _) = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
+    // It may go on for so long that its sender may not do it any more.
+    let in_time = async { timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())? };
+    let (file, new, _) = opened.while_in_force(in_time).await?;
     let once = key.once(&actor, &path, new.identity(&file).as_bytes());
     let show = json_encoder(|made: &DocumentDetails| Ok(DocumentView::from(made.clone())));
     uploads.complete(&actor, file, new, once, show).await.map(creation_response)
