@@ -5,7 +5,7 @@ mod form;
 pub(crate) mod json;
 pub(crate) mod media;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, HttpBody},
@@ -22,6 +22,7 @@ use tokio::{
 
 use self::json::ValueBounds;
 use crate::{
+    auth::in_force::RequestCredential,
     client_address::network,
     error::{ApiError, ApiErrorKind},
     fields::SenderTrust,
@@ -32,6 +33,8 @@ use crate::{
 pub(crate) const BODY_SILENCE: Duration = Duration::from_secs(20);
 /// The longest that a JSON body may take in all: each holds a connection.
 const BODY_WITHIN: Duration = Duration::from_mins(2);
+/// A body that takes longer may end after the credential by which it began: that is looked at from then on.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// Far more than a sign-up with the longest name and password has.
 const OF_STRANGERS: u64 = 16 << 10;
 /// The share of the memory that is for what strangers send: enough for hundreds of them at once, and too little to keep those
@@ -138,7 +141,8 @@ impl BodyReader {
         };
         let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let share = shares.begin(client.map(|ConnectInfo(client)| network(client.ip())));
-        let gathered = gather(request.into_body(), limit, BODY_WITHIN, &share).await?;
+        let opened = request.extensions().get::<RequestCredential>().cloned();
+        let gathered = gather_in_force(request.into_body(), limit, &share, opened).await?;
         if gathered.length <= LARGE {
             return parse(gathered, share, None, parser).map(read);
         }
@@ -202,6 +206,22 @@ fn parse_form(bytes: &[u8]) -> Result<Value, ApiError> {
 
 fn is_json(kind: &str) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// Reads a body of at most `limit` bytes, as long as its share is not given to others, and the credential in force by which it began.
+async fn gather_in_force(
+    body: Body,
+    limit: u64,
+    share: &ResourceShare,
+    opened: Option<RequestCredential>,
+) -> Result<BodyBuffer, ApiError> {
+    let mut gathering = pin!(gather(body, limit, BODY_WITHIN, share));
+    let at_once = timeout(AT_ONCE, &mut gathering).await;
+    match (at_once, opened) {
+        (Ok(gathered), _) => gathered,
+        (Err(_), Some(opened)) => opened.while_in_force(gathering).await,
+        (Err(_), None) => gathering.await,
+    }
 }
 
 /// Reads a body of at most `limit` bytes, within this time, as long as its share is not given to others.

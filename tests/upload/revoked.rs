@@ -1,4 +1,4 @@
-//! Uploads by somebody who may not do it any more when they end.
+//! Uploads, and other bodies, of somebody who may not send them any more when they end.
 
 use futures::{StreamExt, stream};
 use reqwest::{Body, Method, StatusCode, header::CONTENT_TYPE};
@@ -9,11 +9,15 @@ use super::{BOUNDARY, part_head, wait_for_blobs};
 use crate::support::{
     client::{data, envelope, id, send},
     in_both_modes,
+    process::POLL,
     service::{Mode, Service},
     within_deadline,
 };
 
-in_both_modes!(an_upload_ends_with_the_credential_by_which_it_began);
+in_both_modes!(
+    an_upload_ends_with_the_credential_by_which_it_began,
+    a_body_ends_with_the_credential_by_which_it_began
+);
 
 async fn an_upload_ends_with_the_credential_by_which_it_began(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
@@ -46,4 +50,35 @@ async fn an_upload_ends_with_the_credential_by_which_it_began(mode: Mode) {
         wait_for_blobs(&service, 0).await;
         assert_eq!(ada.read("/documents").await, json!([]), "{path}");
     }
+}
+
+async fn a_body_ends_with_the_credential_by_which_it_began(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let made = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+    let script = ada.with_token(made["token"].as_str().expect("a value"));
+    let (finish, finished) = oneshot::channel::<()>();
+    let begin = async { b"{\"name\": \"Late\", \"template\": \"{input}\"".to_vec() };
+    let end = async move {
+        let _ = finished.await;
+        b"}".to_vec()
+    };
+    let body = stream::once(begin).chain(stream::once(end)).map(Ok::<_, std::io::Error>);
+    let request = script.request(Method::POST, "/prompts").header(CONTENT_TYPE, "application/json");
+    let sent = tokio::spawn({
+        let request = request.body(Body::wrap_stream(body));
+        async move { envelope(send(request).await).await }
+    });
+    let path = format!("/api-tokens/{}", id(&made));
+    let is_known = async {
+        while ada.read(&path).await["lastUsedAt"].is_null() {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline("the token to be looked at", is_known).await;
+    data(ada.delete(&path).await);
+    let (status, answer) = within_deadline("the request to end", sent).await.expect("no panic");
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "{answer:#}");
+    drop(finish);
+    assert_eq!(ada.read("/prompts").await, json!([]));
 }

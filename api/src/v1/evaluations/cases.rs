@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use super::{examples::case_example, view::CaseView};
 use crate::{
-    auth::Caller,
+    auth::{Caller, in_force::RequestCredential},
     error::{ApiError, ApiErrorKind},
     extract::{PathId, PathIds, ValidJson},
     idempotency::{CreateRequest, IdempotencyKey, creation_response, json_encoder},
@@ -310,7 +310,12 @@ pub(crate) async fn import_file(
     let path = request.uri().path().to_owned();
     let workspace = evaluations.find(actor, id).await?.owner.workspace_id;
     let _turn = IMPORTS.acquire(workspace).await.map_err(of_turn)?;
-    let SentCases { name, bytes, word } = read_within(request, nonce, FILE_WITHIN).await?;
+    let opened = request.extensions().get::<RequestCredential>().cloned();
+    let reading = read_within(request, nonce, FILE_WITHIN);
+    let SentCases { name, bytes, word } = match opened {
+        Some(opened) => opened.while_in_force(reading).await?,
+        None => reading.await?,
+    };
     let hashed = spawn_blocking(move || (hex(&sha256(&bytes)), bytes));
     let (hash, bytes) = hashed.await.map_err(|_| ApiError::internal())?;
     let content = format!("{hash} {name}");
