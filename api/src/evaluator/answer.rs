@@ -11,7 +11,7 @@ use lectern_shared::{
     model::{
         evaluation::{CaseAnswer, Evaluation, EvaluationCase, EvaluationRun, ExpectedOutcome},
         run::TerminationReason,
-        workspace::{RunOwner, WorkspaceQuotas},
+        workspace::{Role, RunOwner, WorkspaceQuotas},
     },
 };
 use serde::Deserialize;
@@ -107,6 +107,13 @@ impl<'a> CaseAsker<'a> {
         // What is used up stops the run, rather than that everything after it counts as wrong.
         self.usage.admit_workspace(self.owner.workspace_id, self.quotas).await?;
         let (db, workspace) = (&self.runs.runtime.db, self.owner.workspace_id);
+        // A run may last for days, and agents act in the name of whoever asks.
+        let joined = db::workspaces::find_joined(db, self.owner.user, workspace).await?;
+        let may = joined.is_some_and(|joined| joined.role.includes(Role::Builder));
+        if !may {
+            let why = "Whoever asked for the run may not do so any more.";
+            return Err(RunFailure::Stopped(why.to_owned()));
+        }
         if db::agents::find(db, workspace, self.agent.agent.id).await?.is_none() {
             return Err(agent_is_gone());
         }
