@@ -10,9 +10,9 @@ mod publication;
 
 use uuid::Uuid;
 
+pub use claims::{ClaimedJobs, DueJobs, claim, claim_undisputed, due};
 #[cfg(test)]
 pub(super) use claims::{DUE, PASSED_OVER, TAKE};
-pub use claims::{DueJobs, claim, claim_undisputed, due};
 use lectern_shared::{
     clock::Timestamp,
     ids::{DocumentId, JobId, WorkspaceId},

@@ -287,7 +287,7 @@ pub async fn enqueue(db: &Db, workspace: WorkspaceId, document: DocumentId, now:
 
 /// Takes the next due job.
 pub async fn claim(db: &Db, now: Timestamp) -> Option<JobClaim> {
-    commit!(db, |tx| jobs::claim(tx, "worker", now, now.plus(LEASE)))
+    commit!(db, |tx| jobs::claim(tx, "worker", now, now.plus(LEASE), 1)).claims.pop()
 }
 
 /// Adds a document and takes its job.

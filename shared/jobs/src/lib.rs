@@ -2,6 +2,7 @@
 //! do, may lose any ring, and is never needed for correctness. Handlers enqueue here, in the transaction of the change
 //! that makes the work necessary; the worker claims here.
 
+mod claims;
 mod doorbell;
 mod local;
 pub mod operator;
@@ -12,6 +13,7 @@ pub mod testing;
 
 use std::{sync::Arc, time::Duration};
 
+use claims::SlotClaims;
 pub use doorbell::Doorbell;
 use lectern_db::{
     self as db, Db, Tx,
@@ -20,7 +22,6 @@ use lectern_db::{
 };
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    combine::RequestCombiner,
     config::JobSettings,
     ids::{DocumentId, JobId, WorkspaceId},
     model::{
@@ -33,7 +34,6 @@ use lectern_shared::{
 };
 use local::LocalDoorbell;
 pub use local::{DoorbellRing, LocalBackend};
-use parking_lot::Mutex;
 pub use pause::RetryPause;
 use redis::RedisDoorbell;
 use tokio::time::Instant;
@@ -43,12 +43,6 @@ const OUTAGE_PATIENCE: Duration = Duration::from_hours(6);
 
 /// About how long a job rests that an outage stopped.
 const POSTPONED_FOR: Duration = Duration::from_secs(10);
-
-/// How often jobs are looked for that waited for a moment which has come, while others are in line.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// The most jobs that a worker claims in one statement.
-const CLAIMED_TOGETHER: usize = 64;
 
 /// The queue. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -60,28 +54,8 @@ pub struct JobQueue {
     doorbell: Doorbell,
     /// When this process began.
     began: Instant,
-    /// When jobs that waited for their moment were last looked for.
-    looked: Arc<Mutex<Option<Instant>>>,
-    /// What a worker's slots ask for at the same moment, by the worker's name.
-    claims: RequestCombiner<Arc<str>, (), Option<JobClaim>>,
-}
-
-/// Takes jobs for several slots of a worker at once, as quickly as can be; a failure is left to whoever asks by itself then.
-async fn claim_together(
-    db: &Db,
-    worker: &str,
-    now: Timestamp,
-    lease: Duration,
-    slots: usize,
-) -> Vec<Option<JobClaim>> {
-    let claimed = db::jobs::claim_undisputed(db, worker, now, now.plus(lease), slots).await;
-    let claimed = claimed.unwrap_or_else(|error| {
-        tracing::debug!(%error, "no jobs can be claimed together");
-        Vec::new()
-    });
-    let mut claimed: Vec<_> = claimed.into_iter().map(Some).collect();
-    claimed.resize_with(slots, || None);
-    claimed
+    /// How slots get their jobs.
+    claims: SlotClaims,
 }
 
 /// Has whoever works on a job go on with the trace of who asked for it. False when there is no job.
@@ -96,23 +70,8 @@ impl JobQueue {
     /// A queue over `db`. What it writes in transactions of its own is the workers'.
     pub fn new(db: &Db, clock: Clock, settings: JobSettings, doorbell: Doorbell) -> Self {
         let db = db.in_background();
-        let claims = {
-            let (db, clock, lease) = (db.clone(), clock.clone(), settings.lease);
-            let claim = move |worker: Arc<str>, asked: Vec<()>| {
-                let (db, clock) = (db.clone(), clock.clone());
-                async move { claim_together(&db, &worker, clock.now(), lease, asked.len()).await }
-            };
-            RequestCombiner::new(CLAIMED_TOGETHER, |()| 1, claim)
-        };
-        Self {
-            db,
-            clock,
-            settings: Arc::new(settings),
-            doorbell,
-            began: Instant::now(),
-            looked: Arc::default(),
-            claims,
-        }
+        let claims = SlotClaims::new(&db, &clock, settings.lease);
+        Self { db, clock, settings: Arc::new(settings), doorbell, began: Instant::now(), claims }
     }
 
     /// The time by which leases are judged.
@@ -197,42 +156,11 @@ impl JobQueue {
 
     /// Takes the next due job, if there is one.
     pub async fn claim(&self, worker: &str) -> db::Result<Option<JobClaim>> {
-        let claim = match self.claim_undisputed(worker).await {
-            Some(claim) => Some(claim),
-            None => self.claim_in_turn(worker).await?,
-        };
+        let claim = self.claims.claim(worker).await?;
         // A claim that a crash takes back was never used for anything that stayed.
         if let Some(claim) = claim.as_ref().filter(|claim| self.may_have_crashed(claim)) {
             self.make_durable(claim).await?;
         }
-        Ok(claim)
-    }
-
-    /// Takes a job as quickly as can be, unless it is time to look for others that have to get a place in line.
-    async fn claim_undisputed(&self, worker: &str) -> Option<JobClaim> {
-        let is_time_to_look = self.looked.lock().is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
-        // SQLite has one writer, whom nobody disputes anything.
-        if is_time_to_look || matches!(self.db, Db::Sqlite { .. }) {
-            return None;
-        }
-        self.claims.ask(worker.into(), ()).await.flatten()
-    }
-
-    async fn claim_in_turn(&self, worker: &str) -> db::Result<Option<JobClaim>> {
-        // A glance first: idle workers must not queue for the write lock.
-        let due = db::jobs::due(&self.db, self.now()).await?;
-        *self.looked.lock() = Some(Instant::now());
-        if !due.any() {
-            return Ok(None);
-        }
-        let mut tx = self.db.begin_relaxed().await?;
-        // Only now, since that may have taken a while and the lease is counted from here.
-        let now = self.now();
-        if due.waited {
-            db::jobs::admit(&mut tx, now).await?;
-        }
-        let claim = db::jobs::claim(&mut tx, worker, now, self.lease_end(now)).await?;
-        tx.commit().await?;
         Ok(claim)
     }
 

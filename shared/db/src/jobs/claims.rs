@@ -215,34 +215,80 @@ enum ClaimScope {
     Ones(WorkspaceId),
 }
 
-/// Takes the next due job for `worker` until `lease_until`. The attempt is counted now, so that one which kills its worker
-/// counts too. While several workspaces wait no workspace gets the last slot besides all others.
+/// Jobs that were taken in turn.
+#[derive(Debug, Default)]
+pub struct ClaimedJobs {
+    /// They, in the order in which they were taken.
+    pub claims: Vec<JobClaim>,
+    /// Whether as many were taken as were asked for, and several workspaces wait: then some are in line still.
+    pub several_wait: bool,
+}
+
+/// Takes the next due jobs, `most` of them at most, for `worker` until `lease_until`. The attempts are counted now, so that one which kills
+/// its worker counts too. While several workspaces wait no workspace gets the last slot besides all others. Whoever takes several here
+/// gets those that would be taken by one transaction after the other.
 pub async fn claim(
     tx: &mut Tx,
     worker: &str,
     now: Timestamp,
     lease_until: Timestamp,
-) -> Result<Option<JobClaim>> {
-    let claim_id = ClaimId::generate();
-    // One claim after the other: two at once would not see each other, and could give one workspace the last two slots.
+    most: usize,
+) -> Result<ClaimedJobs> {
+    // Who claims waits for who claims: two at once would not see each other, and could give one workspace the last two slots.
     line::lock_head(tx).await?;
-    let mut taken = take(tx, ClaimScope::Next, claim_id, worker, now, lease_until).await?;
+    let mut claimed = ClaimedJobs::default();
+    // How far the head goes on while no two workspaces wait: only this transaction could see it, so it is written once.
+    let mut reached = None;
+    while claimed.claims.len() < most {
+        let mut taken = take_in_line(tx, worker, now, lease_until).await?;
+        if taken.is_none() {
+            // Nobody else waits, somebody holds the job to change it, or there are none in line at all.
+            note_reached(tx, &mut reached).await?;
+            line::admit(tx, now).await?;
+            taken = take(tx, ClaimScope::Anybodys, worker, now, lease_until).await?;
+        }
+        let Some(ClaimedRow { claim, fair_at, head, several_wait }) = taken else {
+            claimed.several_wait = false;
+            break;
+        };
+        claimed.claims.push(claim);
+        claimed.several_wait = several_wait;
+        let number = place::number(fair_at);
+        if number > reached.unwrap_or(head) {
+            reached = if several_wait {
+                line::advance_head(tx, number, now).await?;
+                None
+            } else {
+                Some(number)
+            };
+        }
+    }
+    note_reached(tx, &mut reached).await?;
+    Ok(claimed)
+}
+
+/// Writes how far the head has gone on, if that is not written yet.
+async fn note_reached(tx: &mut Tx, reached: &mut Option<i64>) -> Result<()> {
+    match reached.take() {
+        Some(number) => line::note_head(tx, number).await,
+        None => Ok(()),
+    }
+}
+
+/// Takes the first job in line, or the first of the others if its workspace is passed over.
+async fn take_in_line(
+    tx: &mut Tx,
+    worker: &str,
+    now: Timestamp,
+    lease_until: Timestamp,
+) -> Result<Option<ClaimedRow>> {
+    let taken = take(tx, ClaimScope::Next, worker, now, lease_until).await?;
     if taken.is_none()
         && let Some(workspace) = next_besides_passed_over(tx, now).await?
     {
-        taken = take(tx, ClaimScope::Ones(workspace), claim_id, worker, now, lease_until).await?;
+        return take(tx, ClaimScope::Ones(workspace), worker, now, lease_until).await;
     }
-    if taken.is_none() {
-        // Nobody else waits, somebody holds the job to change it, or there are none in line at all.
-        line::admit(tx, now).await?;
-        taken = take(tx, ClaimScope::Anybodys, claim_id, worker, now, lease_until).await?;
-    }
-    let Some(ClaimedRow { claim, fair_at, head, several_wait }) = taken else { return Ok(None) };
-    let number = place::number(fair_at);
-    if number > head {
-        line::advance_head(tx, number, several_wait, now).await?;
-    }
-    Ok(Some(claim))
+    Ok(taken)
 }
 
 /// Who is next besides the workspace who is passed over for having all slots that are in use; none when nobody is passed over, or nobody
@@ -282,7 +328,6 @@ pub async fn claim_undisputed(
 async fn take(
     tx: &mut Tx,
     whose: ClaimScope,
-    claim_id: ClaimId,
     worker: &str,
     now: Timestamp,
     lease_until: Timestamp,
@@ -296,7 +341,8 @@ async fn take(
         (Tx::Sqlite(_), ClaimScope::Ones(_)) => take_ones!(""),
     };
     Ok(on!(tx, |c| {
-        let query = sqlx::query_as(statement).bind(now).bind(claim_id).bind(lease_until).bind(worker);
+        let query =
+            sqlx::query_as(statement).bind(now).bind(ClaimId::generate()).bind(lease_until).bind(worker);
         let query = match whose {
             ClaimScope::Next | ClaimScope::Anybodys => query,
             ClaimScope::Ones(workspace) => query.bind(workspace),

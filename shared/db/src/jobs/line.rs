@@ -327,19 +327,22 @@ pub(super) async fn lock_head(tx: &mut Tx) -> Result<()> {
     Ok(())
 }
 
-/// Notes that the head has gone on to this number. If several workspaces have jobs in line, those lines are closed up to it.
-pub(super) async fn advance_head(tx: &mut Tx, number: i64, several_wait: bool, now: Timestamp) -> Result<()> {
+/// Notes that the head has gone on to this number.
+pub(super) async fn note_head(tx: &mut Tx, number: i64) -> Result<()> {
+    execute!(tx, sqlx::query("UPDATE queue_head SET fair_at = $1").bind(number))?;
+    Ok(())
+}
+
+/// Notes that the head has gone on to this number while several workspaces have jobs in line, and closes those lines up to it.
+pub(super) async fn advance_head(tx: &mut Tx, number: i64, now: Timestamp) -> Result<()> {
     let place = place::in_line(number + 1);
     let behind = match tx {
         // In one round trip.
-        Tx::Postgres(_) if several_wait => {
+        Tx::Postgres(_) => {
             on!(tx, |c| sqlx::query_scalar(MOVES_HEAD).bind(now).bind(place).bind(number).fetch_all(c))?
         }
-        Tx::Postgres(_) | Tx::Sqlite(_) => {
-            execute!(tx, sqlx::query("UPDATE queue_head SET fair_at = $1").bind(number))?;
-            if !several_wait {
-                return Ok(());
-            }
+        Tx::Sqlite(_) => {
+            note_head(tx, number).await?;
             on!(tx, |c| sqlx::query_scalar(BEGINS_BEHIND).bind(now).bind(place).fetch_all(c))?
         }
     };

@@ -1,22 +1,19 @@
 //! Whose job is taken next.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Instant,
-};
+mod measured;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use lectern_shared::{
-    ids::{ClaimId, DocumentId, JobId, WorkspaceId},
+    ids::{DocumentId, JobId, WorkspaceId},
     model::job::{IngestionError, JobClaim, JobKind},
 };
 
 use crate::{
-    Db, Tx, documents, execute,
+    Db, documents, execute,
     jobs::{self, JobProgress},
     locks, migrate, on,
-    testing::{
-        ATTEMPTS, LEASE, TestDb, account_of, at, both, both_empty, claim, commit, document, plain, workspace,
-    },
+    testing::{ATTEMPTS, LEASE, account_of, at, both, both_empty, claim, commit, document, plain, workspace},
 };
 
 /// Queues many documents of a workspace, in one transaction.
@@ -229,6 +226,60 @@ async fn workers_that_claim_at_once_get_each_job_once_and_workspaces_have_turns_
     }
 }
 
+/// Takes jobs together, tells them and where the head is then, and gives all of it up.
+async fn try_together(db: &Db, most: usize) -> (Vec<JobClaim>, i64) {
+    let mut tx = db.begin().await.unwrap();
+    let taken = jobs::claim(&mut tx, "worker", at(1), at(1).plus(LEASE), most).await.unwrap();
+    let head: i64 = on!(tx, |c| sqlx::query_scalar("SELECT fair_at FROM queue_head").fetch_one(c)).unwrap();
+    tx.rollback().await.unwrap();
+    (taken.claims, head)
+}
+
+#[tokio::test]
+async fn jobs_that_are_taken_together_are_those_that_would_be_taken_one_by_one() {
+    const TOGETHER: usize = 7;
+    for t in &both().await {
+        let (slow, gap) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        queue(&t.db, slow, 30, 0).await;
+        for document in &queue(&t.db, gap, 20, 0).await[..9] {
+            assert!(commit!(t.db, |tx| jobs::cancel(tx, gap, *document, at(0))), "{}", t.name);
+        }
+        for count in [6, 2] {
+            let owner = workspace(&t.db, at(0)).await;
+            queue(&t.db, owner, count, 0).await;
+        }
+        let mut running = Vec::new();
+        for round in 0.. {
+            let (together, reached) = try_together(&t.db, TOGETHER).await;
+            let claims: BTreeSet<_> = together.iter().map(|claim| *claim.claim_id.as_uuid()).collect();
+            assert_eq!(claims.len(), together.len(), "{}: each has its own claim", t.name);
+            let mut one_by_one = Vec::new();
+            while one_by_one.len() < TOGETHER
+                && let Some(next) = claim(&t.db, at(1)).await
+            {
+                one_by_one.push(next);
+            }
+            let taken =
+                |claims: &[JobClaim]| claims.iter().map(|claim| claim.document_id).collect::<Vec<_>>();
+            assert_eq!(taken(&together), taken(&one_by_one), "{}, round {round}", t.name);
+            let head: i64 =
+                on!(t.db, |c| sqlx::query_scalar("SELECT fair_at FROM queue_head").fetch_one(c)).unwrap();
+            assert_eq!(reached, head, "{}, round {round}: whoever comes new is next", t.name);
+            if one_by_one.is_empty() {
+                break;
+            }
+            // Every other time the slow one's go on, and have all slots that are in use.
+            running.extend(one_by_one);
+            let (stay, done): (Vec<_>, Vec<_>) =
+                running.into_iter().partition(|claim| round % 2 == 0 && claim.workspace_id == slow);
+            for claim in &done {
+                end(&t.db, claim, None, 1).await;
+            }
+            running = stay;
+        }
+    }
+}
+
 #[tokio::test]
 async fn jobs_that_are_due_again_go_behind_what_was_queued_and_keep_nobody_waiting() {
     for t in &both().await {
@@ -395,97 +446,5 @@ async fn the_next_job_is_found_by_indexes() {
         // Workspaces may be sorted, of whom each is there once, and jobs may not.
         let sorts = statement != jobs::NEXT_BESIDES && plan.iter().any(|step| step.contains("TEMP B-TREE"));
         assert!(!sorts && !plan.iter().any(|step| step == "SCAN jobs"), "{plan:#?}");
-    }
-}
-
-/// Claims as they were before places counted documents.
-async fn former_claim(tx: &mut Tx) -> bool {
-    let lock = if matches!(tx, Tx::Postgres(_)) { "FOR UPDATE SKIP LOCKED" } else { "" };
-    let statement = format!(
-        "UPDATE jobs SET state = 'running', claim_id = $2, lease_until = $3, worker = 'worker', attempts = attempts + 1,
-                claimed_revision = COALESCE(
-                    (SELECT revision FROM documents WHERE documents.id = jobs.document_id), 0),
-                started_at = $1, finished_at = NULL, stage = NULL, progress = NULL
-         WHERE id = (SELECT id FROM jobs WHERE state = 'queued' AND run_at <= $1 ORDER BY fair_at, id LIMIT 1 {lock})
-           AND state = 'queued' AND run_at <= $1 RETURNING id"
-    );
-    let taken: Option<uuid::Uuid> = on!(tx, |c| sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
-        .bind(at(1))
-        .bind(ClaimId::generate())
-        .bind(at(1).plus(LEASE))
-        .fetch_optional(c))
-    .unwrap();
-    taken.is_some()
-}
-
-async fn claims_a_second(t: &TestDb, former: bool) -> f64 {
-    const CLAIMS: u32 = 2_000;
-    let began = Instant::now();
-    for _ in 0..CLAIMS {
-        assert!(jobs::due(&t.db, at(1)).await.unwrap().any());
-        let mut tx = t.db.begin_relaxed().await.unwrap();
-        if former {
-            assert!(former_claim(&mut tx).await);
-        } else {
-            assert!(jobs::claim(&mut tx, "worker", at(1), at(1).plus(LEASE)).await.unwrap().is_some());
-        }
-        // Four slots.
-        execute!(
-            tx,
-            sqlx::query(
-                "UPDATE jobs SET state = 'done' WHERE state = 'running' AND id NOT IN (
-                     SELECT id FROM jobs WHERE state = 'running' ORDER BY lease_until DESC, id DESC LIMIT 3)"
-            )
-        )
-        .unwrap();
-        tx.commit().await.unwrap();
-    }
-    f64::from(CLAIMS) / began.elapsed().as_secs_f64()
-}
-
-/// Claims while one of two workspaces has all slots but one, and everything that this workspace has queued is before what the other has.
-async fn claims_a_second_past_a_backlog(t: &TestDb) -> f64 {
-    const CLAIMS: u32 = 500;
-    let (slow, quick) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
-    queue(&t.db, slow, 20_000, 0).await;
-    for _ in 0..3 {
-        claim(&t.db, at(1)).await.unwrap();
-    }
-    let mut tx = t.db.begin().await.unwrap();
-    execute!(tx, sqlx::query("UPDATE queue_head SET fair_at = 30000")).unwrap();
-    tx.commit().await.unwrap();
-    queue(&t.db, quick, 20_000, 0).await;
-    let began = Instant::now();
-    for _ in 0..CLAIMS {
-        let mut tx = t.db.begin_relaxed().await.unwrap();
-        let next = jobs::claim(&mut tx, "worker", at(1), at(1).plus(LEASE)).await.unwrap().unwrap();
-        assert_eq!(next.workspace_id, quick, "{}", t.name);
-        execute!(tx, sqlx::query("UPDATE jobs SET state = 'done' WHERE id = $1").bind(next.id)).unwrap();
-        tx.commit().await.unwrap();
-    }
-    f64::from(CLAIMS) / began.elapsed().as_secs_f64()
-}
-
-#[tokio::test]
-#[ignore = "a measurement: it prints"]
-async fn claims_with_twenty_thousand_queued_are_measured() {
-    for workspaces in [1, 10] {
-        for t in &both().await {
-            for _ in 0..workspaces {
-                let owner = workspace(&t.db, at(0)).await;
-                queue(&t.db, owner, 20_000 / workspaces, 0).await;
-            }
-            for round in 0..2 {
-                let (former, new) = (claims_a_second(t, true).await, claims_a_second(t, false).await);
-                println!(
-                    "{} {workspaces} workspaces, round {round}: before {former:.0}/s, now {new:.0}/s",
-                    t.name
-                );
-            }
-        }
-    }
-    for t in &both().await {
-        let past = claims_a_second_past_a_backlog(t).await;
-        println!("{} past the backlog of a workspace who is passed over: {past:.0}/s", t.name);
     }
 }
