@@ -199,4 +199,35 @@ mod tests {
             assert_eq!(ask(&jobs, 1).await[0].document_id, only, "{}", t.name);
         }
     }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "a measurement: it prints"]
+    async fn claims_of_the_slots_of_a_worker_are_measured() {
+        const CLAIMS: u32 = 4_000;
+        for workspaces in [1, 10, 1_000] {
+            for t in &both().await {
+                let jobs = queue(&t.db, &Clock::manual(at(0)));
+                for _ in 0..workspaces {
+                    let owner = workspace(&t.db, at(0)).await;
+                    fill(t, &jobs, owner, 20_000 / workspaces).await;
+                }
+                for slots in [1, 8] {
+                    let began = Instant::now();
+                    let claiming = (0..slots).map(|_| {
+                        let jobs = jobs.clone();
+                        tokio::spawn(async move {
+                            for _ in 0..CLAIMS / slots {
+                                assert!(jobs.claim("worker").await.unwrap().is_some());
+                            }
+                        })
+                    });
+                    for slot in claiming.collect::<Vec<_>>() {
+                        slot.await.unwrap();
+                    }
+                    let rate = f64::from(CLAIMS) / began.elapsed().as_secs_f64();
+                    println!("{} {workspaces} workspaces, {slots} slots: {rate:.0}/s", t.name);
+                }
+            }
+        }
+    }
 }
