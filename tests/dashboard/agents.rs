@@ -125,12 +125,12 @@ async fn of_many_collections_those_that_are_not_offered_are_counted_and_found_by
     }
     let (html, offered) = page(&path).await;
     assert_eq!(offered, Some(200));
-    assert!(html.contains("Only the newest 200 of 202 are offered."), "{html}");
+    assert!(html.contains("Only the newest 200 of 202 collections are offered."), "{html}");
     assert!(html.contains("name=\"find-collection\"") && !html.contains("The oldest shelf"), "{html}");
     let (html, offered) = page(&format!("{path}?find-collection=OLDEST")).await;
     assert!(offered == Some(1) && html.contains(">The oldest shelf</option>"), "{html}");
     let (html, offered) = page(&format!("{path}?find-collection=nothing")).await;
-    assert!(offered.is_none() && html.contains("No collection that could be linked is called so."), "{html}");
+    assert!(offered.is_none() && html.contains("No collection that could be chosen is called so."), "{html}");
     let (html, _) = page("/agents/new").await;
     assert!(html.contains("Only the newest 200 collections are offered."), "{html}");
 }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod browsers;
+mod choices;
 mod documents;
 mod evaluations;
 mod forms;

@@ -27,7 +27,7 @@ use crate::{
     state::AppState,
 };
 
-/// Workspaces that can be chosen on a page; further ones by their address.
+/// Workspaces that can be chosen on a page, the newest ones; further ones are opened by links to what is in them.
 const CHOICES: u32 = 50;
 /// The input that tells one form from the same one sent again.
 pub(super) const NONCE: &str = "nonce";
@@ -51,6 +51,8 @@ pub(super) struct Frame {
     pub(super) workspace: String,
     pub(super) workspace_id: WorkspaceId,
     pub(super) workspaces: Vec<WorkspaceChoice>,
+    /// The person is in others besides.
+    pub(super) more_workspaces: bool,
     pub(super) role: Role,
     pub(super) is_admin: bool,
     /// What was done just now, or that there was nothing to do.
@@ -208,10 +210,19 @@ impl FromRequestParts<AppState> for Visitor {
             let caller = Caller::from_request_parts(parts, state).await?;
             let actor = caller.actor();
             actor.signed_in()?;
-            let joined = WorkspaceService::from_ref(state).list(&actor, Uuid::max(), CHOICES).await?;
-            Ok::<_, ApiError>((caller, joined))
+            let workspaces = WorkspaceService::from_ref(state);
+            let mut joined = workspaces.list(&actor, Uuid::max(), CHOICES + 1).await?;
+            let has_more = joined.len() > CHOICES as usize;
+            joined.truncate(CHOICES as usize);
+            // However many there are: the one that the page is about, and the account's own to come back to.
+            for id in [actor.named_workspace(), caller.user.id.into()] {
+                if has_more && joined.iter().all(|joined| joined.workspace.id != id) {
+                    joined.push(workspaces.find(&actor, id).await?);
+                }
+            }
+            Ok::<_, ApiError>((caller, joined, has_more))
         };
-        let (caller, joined) = match found.await {
+        let (caller, joined, more_workspaces) = match found.await {
             Ok(found) => found,
             Err(error) if wants_json => return Err(refused(error).into_response()),
             Err(error) => return Err(turned_away(error, parts, state).await),
@@ -236,6 +247,7 @@ impl FromRequestParts<AppState> for Visitor {
             workspace,
             workspace_id,
             workspaces: choices.collect(),
+            more_workspaces,
             role: actor.role(),
             is_admin: caller.user.is_admin,
             notice: notice(&said),

@@ -9,11 +9,10 @@ use lectern_agents::search::{PassageHit, RerankReport, SearchAnswer};
 use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
 use serde_json::json;
-use uuid::Uuid;
 
 use super::{
     PagePolicy,
-    choices::told_apart,
+    choices::{NameChoice, collection_choice, told_apart},
     frame::{Frame, Visitor},
     html,
     text::place_words,
@@ -30,8 +29,6 @@ use crate::{
 
 /// Passages of each way.
 const HITS: usize = 10;
-/// Collections that can be chosen.
-const COLLECTIONS: u32 = 200;
 /// The ways to search, and how they are called on the page.
 const MODES: [(&str, &str); 3] =
     [("hybrid", "By words and meaning"), ("lexical", "By words"), ("dense", "By meaning")];
@@ -45,7 +42,7 @@ struct SearchPage {
     agent: String,
     agents: Vec<(String, String)>,
     collection: String,
-    collections: Vec<(String, String)>,
+    collections: NameChoice,
     /// Whether there is a reranker.
     can_rerank: bool,
     rerank: bool,
@@ -152,9 +149,7 @@ pub(super) async fn show(
         let hits = found.passages.into_iter().map(HitRow::from).collect();
         modes.push(ModeColumn { title, problem, reranked, hits });
     }
-    let all = collections.list(&actor, Uuid::max(), COLLECTIONS).await?;
-    let collections =
-        told_apart(all.into_iter().map(|collection| (collection.id.to_string(), collection.name)));
+    let collections = collection_choice(&collections, &actor, collection.parse().ok(), &uri, "").await?;
     let agents = asking
         .all_askable(&actor, |askable| (askable.agent().id.to_string(), askable.agent().name.clone()))
         .await?;

@@ -45,8 +45,8 @@ const TRACES: u32 = 25;
 pub(super) const NO_QUESTION: &str = "(the question is not kept)";
 /// Characters of a question in the list.
 const QUESTION: usize = 200;
-/// Evaluations that can be chosen, and characters of a citation that is.
-const EVALUATIONS: u32 = 50;
+/// Evaluations that can be chosen: no workspace has more. And characters of a citation that is.
+const EVALUATIONS: u32 = 100;
 const QUOTE: usize = 100;
 /// The chart of a trace: its width in its own units, which are drawn out to as much as there is, and the height of a step in pixels.
 const CHART_WIDTH: f64 = 600.0;

@@ -2,7 +2,7 @@
 
 mod files;
 
-use lectern_db::{self as db, Db};
+use lectern_db::{self as db, Db, choices::NamedChoices};
 use lectern_derive::RequestBody;
 use lectern_jobs::JobQueue;
 use lectern_shared::{
@@ -180,6 +180,27 @@ impl CollectionService {
     ) -> Result<Vec<Collection>, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         Ok(db::collections::list(&self.db, owner.workspace_id, before.into(), limit).await?)
+    }
+
+    /// The collections that a document is in, by id and name, the newest first.
+    pub(crate) async fn of_document(
+        &self,
+        actor: &Actor,
+        document: DocumentId,
+    ) -> Result<Vec<(CollectionId, String)>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(db::collections::of_document(&self.db, owner.workspace_id, document).await?)
+    }
+
+    /// The newest collections whose names have something somewhere, to choose from.
+    pub(crate) async fn choices(
+        &self,
+        actor: &Actor,
+        name: &str,
+        limit: u32,
+    ) -> Result<NamedChoices<CollectionId>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(db::choices::collections(&self.db, owner.workspace_id, name, limit).await?)
     }
 
     /// One collection.

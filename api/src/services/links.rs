@@ -2,7 +2,8 @@
 
 use lectern_db::{
     self as db, Db, Tx,
-    agents::{LinkChoices, LinkedDocument, NamedLink},
+    agents::{LinkedDocument, NamedLink},
+    choices::NamedChoices,
     tools::LinkOutcome,
 };
 use lectern_derive::RequestBody;
@@ -204,7 +205,7 @@ impl AgentCollectionService {
         agent: AgentId,
         name: &str,
         limit: u32,
-    ) -> Result<LinkChoices<CollectionId>, ApiError> {
+    ) -> Result<NamedChoices<CollectionId>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         Ok(db::agents::linkable_collections(&self.db, owner.workspace_id, agent, name, limit).await?)
     }
@@ -262,7 +263,7 @@ impl AgentToolService {
         agent: AgentId,
         name: &str,
         limit: u32,
-    ) -> Result<LinkChoices<ToolId>, ApiError> {
+    ) -> Result<NamedChoices<ToolId>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         Ok(db::agents::linkable_tools(&self.db, owner.workspace_id, agent, name, limit).await?)
     }

@@ -5,7 +5,7 @@ mod readers;
 use std::fmt::Write;
 
 use lectern_agents::prompt::PromptTemplate;
-use lectern_db::{self as db, Db};
+use lectern_db::{self as db, Db, choices::NamedChoices};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
@@ -144,6 +144,17 @@ impl PromptService {
     ) -> Result<Vec<Prompt>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         Ok(db::prompts::list(&self.db, owner.workspace_id, before.into(), limit).await?)
+    }
+
+    /// The newest prompts whose names have something somewhere, to choose from.
+    pub(crate) async fn choices(
+        &self,
+        actor: &Actor,
+        name: &str,
+        limit: u32,
+    ) -> Result<NamedChoices<PromptId>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        Ok(db::choices::prompts(&self.db, owner.workspace_id, name, limit).await?)
     }
 
     /// One prompt.

@@ -298,8 +298,8 @@ pub use self::{
     briefing::{AgentBriefing, AgentLinks, KnownDocuments, LinkStamp, brief, links},
     deletion::{delete, forget, forget_some_runs},
     linkable::{
-        LinkChoices, LinkedDocument, NamedLink, collections_page_before, documents_page_before,
-        linkable_collections, linkable_tools, linked_collections, linked_documents, linked_tools,
+        LinkedDocument, NamedLink, collections_page_before, documents_page_before, linkable_collections,
+        linkable_tools, linked_collections, linked_documents, linked_tools,
     },
 };
 

@@ -80,6 +80,21 @@ pub async fn list(
     .fetch_all(c))?)
 }
 
+/// The collections that one of a workspace's documents is in, by id and name, the newest first.
+pub async fn of_document(
+    db: &Db,
+    workspace: WorkspaceId,
+    document: DocumentId,
+) -> Result<Vec<(CollectionId, String)>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT c.id, c.name FROM collection_documents cd JOIN collections c ON c.id = cd.collection_id
+         WHERE cd.document_id = $1 AND c.workspace_id = $2 ORDER BY c.id DESC"
+    )
+    .bind(document)
+    .bind(workspace)
+    .fetch_all(c))?)
+}
+
 /// The collections of a workspace within a window.
 pub async fn window(db: &Db, workspace: WorkspaceId, window: &IdWindow) -> Result<Vec<Collection>> {
     let select = if window.is_ascending {

@@ -12,6 +12,7 @@ pub mod audit;
 pub mod cached_answers;
 mod checkpoint;
 pub mod checkup;
+pub mod choices;
 pub mod chunks;
 pub mod collections;
 mod commit;

@@ -1,17 +1,14 @@
 //! The inputs of an agent's form, filled in with what it is.
 
+use axum::http::Uri;
 use lectern_agents::models::ModelProvider;
 use lectern_shared::model::agent::{AgentType, LlmConfig};
-use uuid::Uuid;
 
 use crate::{
-    dashboard::{choices::told_apart, frame::Visitor},
+    dashboard::choices::{ChoiceKind, NameChoice, OFFERED},
     response::ApiResult,
-    services::{agents::AgentDetails, prompts::PromptService},
+    services::{actor::Actor, agents::AgentDetails, prompts::PromptService},
 };
-
-/// Prompts that can be chosen.
-const PROMPTS: u32 = 200;
 
 /// What stands in the inputs.
 #[expect(clippy::struct_excessive_bools, reason = "each is a box of the form, or decides about one")]
@@ -34,7 +31,7 @@ pub(super) struct AgentFields {
     pub(super) max_seconds: Option<f64>,
     pub(super) max_total_tokens: Option<u32>,
     pub(super) is_react: bool,
-    pub(super) prompts: Vec<(String, String)>,
+    pub(super) prompts: NameChoice,
     pub(super) prompt: String,
     pub(super) has_memory: bool,
     pub(super) rerank: bool,
@@ -49,17 +46,21 @@ impl AgentFields {
     pub(super) async fn of(
         agent: Option<&AgentDetails>,
         prompts: &PromptService,
-        visitor: &Visitor,
+        actor: &Actor,
+        uri: &Uri,
     ) -> ApiResult<Self> {
         let row = agent.map(|details| &details.agent);
-        let mut listed = prompts.list(&visitor.actor(), Uuid::max(), PROMPTS).await?;
-        // Older than those that are listed: without it the form would take it away.
-        if let Some(own) = row.and_then(|agent| agent.prompt_id)
-            && listed.iter().all(|prompt| prompt.id != own)
-        {
-            listed.push(prompts.find(&visitor.actor(), own).await?);
-        }
-        let prompts = told_apart(listed.into_iter().map(|prompt| (prompt.id.to_string(), prompt.name)));
+        let kind = ChoiceKind::Prompt;
+        let listed = prompts.choices(actor, &kind.looked_for(uri), OFFERED).await?;
+        let own = row.and_then(|agent| agent.prompt_id);
+        // None of those that are listed: without it the form would take it away.
+        let own = match own.filter(|own| listed.newest.iter().all(|(id, _)| id != own)) {
+            Some(own) => Some(prompts.find(actor, own).await?),
+            None => None,
+        };
+        let own = own.map(|prompt| (prompt.id, prompt.name));
+        let part = if row.is_some() { "change" } else { "" };
+        let prompts = NameChoice::of(kind, listed, own, uri, part);
         let llm: Option<&LlmConfig> = row.map(|agent| &agent.llm.0);
         Ok(Self {
             is_new: row.is_none(),

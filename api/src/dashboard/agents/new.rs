@@ -1,7 +1,10 @@
 //! Making an agent.
 
 use askama::Template;
-use axum::{extract::State, http::StatusCode};
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
 use lectern_derive::{RequestBody, handler};
 use lectern_shared::{ids::CollectionId, model::agent::LlmConfig};
 use serde_json::{Map, Value, json};
@@ -53,6 +56,7 @@ pub(super) async fn show(
     State(documents): State<DocumentService>,
     State(collections): State<CollectionService>,
     visitor: Visitor,
+    uri: Uri,
 ) -> ApiResult {
     let actor = visitor.actor();
     actor.may(Permission::BuildAgents)?;
@@ -60,7 +64,7 @@ pub(super) async fn show(
     let more_collections = collections.len() > COLLECTIONS as usize;
     collections.truncate(COLLECTIONS as usize);
     let page = NewAgentPage {
-        fields: AgentFields::of(None, &prompts, &visitor).await?,
+        fields: AgentFields::of(None, &prompts, &actor, &uri).await?,
         has_documents: !documents.list(&actor, Uuid::max(), 1).await?.is_empty(),
         most: DOCUMENTS,
         collections: told_apart(collections.into_iter().map(|collection| (collection.id, collection.name))),

@@ -6,7 +6,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use lectern_db::{
-    agents::{LinkChoices, LinkedDocument, NamedLink},
+    agents::{LinkedDocument, NamedLink},
     documents::browse::{DocumentFilter, DocumentOrder},
 };
 use lectern_derive::handler;
@@ -20,7 +20,7 @@ use super::fields::AgentFields;
 use crate::{
     dashboard::{
         PagePolicy,
-        choices::told_apart,
+        choices::{ChoiceKind, NameChoice, OFFERED, looked_for, told_apart},
         frame::{Frame, SubmittedForm, Visitor},
         html,
         text::{IngestionState, variables},
@@ -41,14 +41,10 @@ use crate::{
 
 /// Documents that can be chosen; others are looked for by name.
 const CHOICES: u32 = 100;
-/// Collections and tools that can be chosen, the newest ones; others are looked for by name.
-const OTHERS: u32 = 200;
 /// Documents of a page: many of them are better kept in a collection.
 const DOCUMENTS: u32 = 20;
 /// Collections of a page.
 const COLLECTIONS: u32 = 50;
-/// Longest part of a name that is looked for, in characters.
-const LONGEST: usize = 1_000;
 
 #[derive(Template)]
 #[template(path = "agent.html")]
@@ -63,7 +59,7 @@ struct AgentPage {
     /// Whether the list begins with what was linked last.
     is_first: bool,
     tools: Vec<LinkRow>,
-    tool_choice: LinkChoice,
+    tool_choice: NameChoice,
     /// The last part of its page's address.
     published: Option<String>,
     /// That page does not answer any more.
@@ -118,74 +114,6 @@ impl LinkState {
             (false, false) => "It cannot answer from it.",
         };
         Some(Self { word, tone, note, is_busy })
-    }
-}
-
-/// What is chosen among all of its kind, which are only many at times.
-#[derive(Clone, Copy)]
-enum ChoiceKind {
-    Collection,
-    Tool,
-}
-
-impl ChoiceKind {
-    /// The input's name.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Collection => "collection",
-            Self::Tool => "tool",
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Collection => "Collection",
-            Self::Tool => "Tool",
-        }
-    }
-
-    /// Several of them.
-    fn many(self) -> &'static str {
-        match self {
-            Self::Collection => "Collections",
-            Self::Tool => "Tools",
-        }
-    }
-
-    /// The part of the page that they are in.
-    fn part(self) -> &'static str {
-        match self {
-            Self::Collection => "documents",
-            Self::Tool => "tools",
-        }
-    }
-}
-
-/// Things of one kind that can be linked.
-struct LinkChoice {
-    kind: ChoiceKind,
-    /// By id and name, the newest ones.
-    offered: Vec<(String, String)>,
-    /// How many there are.
-    count: u64,
-    /// What their names have somewhere.
-    find: String,
-}
-
-impl LinkChoice {
-    fn of<I: ToString>(kind: ChoiceKind, find: String, choices: LinkChoices<I>) -> Self {
-        let offered = told_apart(choices.newest.into_iter().map(|(id, name)| (id.to_string(), name)));
-        Self { kind, offered, count: choices.count, find }
-    }
-
-    /// Whether there are others than those that are offered.
-    fn has_more(&self) -> bool {
-        self.count > self.offered.len() as u64
-    }
-
-    /// None where there is nothing to choose from, and nothing was looked for.
-    fn shown(&self) -> Option<&Self> {
-        (!self.offered.is_empty() || !self.find.is_empty()).then_some(self)
     }
 }
 
@@ -244,7 +172,7 @@ struct LinkedCollections {
     page: Option<Uuid>,
     /// The last of them, when there are further ones.
     next: Option<String>,
-    choice: LinkChoice,
+    choice: NameChoice,
 }
 
 impl LinkedCollections {
@@ -264,9 +192,9 @@ impl LinkedCollections {
             found = links.of_agent(actor, agent, page.unwrap_or_else(Uuid::max), size).await?;
         }
         let (rows, next) = page_of(found, COLLECTIONS);
-        let find = looked_for(uri, "find-collection");
-        let choices = links.linkable(actor, agent, &find, OTHERS).await?;
-        Ok(Self { rows, page, next, choice: LinkChoice::of(ChoiceKind::Collection, find, choices) })
+        let kind = ChoiceKind::Collection;
+        let choices = links.linkable(actor, agent, &kind.looked_for(uri), OFFERED).await?;
+        Ok(Self { rows, page, next, choice: NameChoice::of(kind, choices, None, uri, "documents") })
     }
 }
 
@@ -276,16 +204,10 @@ async fn tool_choice(
     actor: &Actor,
     agent: AgentId,
     uri: &Uri,
-) -> ApiResult<LinkChoice> {
-    let find = looked_for(uri, "find-tool");
-    let choices = links.linkable(actor, agent, &find, OTHERS).await?;
-    Ok(LinkChoice::of(ChoiceKind::Tool, find, choices))
-}
-
-/// A part of a name that is looked for, as the address has it.
-fn looked_for(uri: &Uri, parameter_name: &str) -> String {
-    let find = parameter(uri, parameter_name).unwrap_or_default().replace('\0', "");
-    find.trim().chars().take(LONGEST).collect()
+) -> ApiResult<NameChoice> {
+    let kind = ChoiceKind::Tool;
+    let choices = links.linkable(actor, agent, &kind.looked_for(uri), OFFERED).await?;
+    Ok(NameChoice::of(kind, choices, None, uri, "tools"))
 }
 
 /// Where a list goes on, as the address has it.
@@ -331,7 +253,7 @@ pub(super) async fn show(
     let collections = LinkedCollections::read(&collection_links, &actor, id, &uri).await?;
     let page = AgentPage {
         id,
-        fields: AgentFields::of(Some(&agent), &prompts, &visitor).await?,
+        fields: AgentFields::of(Some(&agent), &prompts, &actor, &uri).await?,
         needed: variables(&asking.needed_values(&asking.find(&actor, id).await?).await?),
         is_first: documents.page.or(collections.page).is_none(),
         documents,

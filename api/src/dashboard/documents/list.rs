@@ -13,10 +13,11 @@ use lectern_shared::{
 };
 use url::form_urlencoded::Serializer;
 
-use super::{DocumentRow, collections};
+use super::DocumentRow;
 use crate::{
     dashboard::{
         PagePolicy,
+        choices::{NameChoice, collection_choice},
         frame::{Frame, Visitor},
         html,
         text::filters,
@@ -54,7 +55,7 @@ struct DocumentsPage {
     filter: String,
     states: [(&'static str, &'static str); 5],
     types: Vec<&'static str>,
-    collections: Vec<(String, String)>,
+    collections: NameChoice,
     rows: Vec<DocumentRow>,
     /// Something on the page changes soon.
     is_busy: bool,
@@ -163,7 +164,7 @@ pub(super) async fn show(
     found.truncate(ROWS as usize);
     let last = found.last().map(|document| document.id).filter(|_| has_more);
     let rows: Vec<DocumentRow> = found.iter().map(DocumentRow::of).collect();
-    let collections = collections(&service, &visitor).await?;
+    let collections = collection_choice(&service, &actor, filter.collection, &uri, "").await?;
     let mut frame = visitor.frame;
     frame.problem = problem;
     let page = DocumentsPage {

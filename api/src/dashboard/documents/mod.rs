@@ -14,17 +14,9 @@ use axum::{
     routing::{get, post},
 };
 use lectern_shared::{clock::Timestamp, ids::DocumentId, model::document::Document};
-use uuid::Uuid;
 
-use super::{
-    choices::told_apart,
-    frame::Visitor,
-    text::{IngestionState, counted},
-};
-use crate::{response::ApiResult, services::collections::CollectionService, state::AppState};
-
-/// Collections that can be chosen on a page.
-const COLLECTIONS: u32 = 200;
+use super::text::{IngestionState, counted};
+use crate::state::AppState;
 
 #[expect(clippy::disallowed_methods, reason = "the document describes what programs use")]
 pub(super) fn router() -> Router<AppState> {
@@ -72,10 +64,4 @@ impl DocumentRow {
             created_at: document.created_at,
         }
     }
-}
-
-/// The collections of the workspace, by id and name.
-async fn collections(service: &CollectionService, visitor: &Visitor) -> ApiResult<Vec<(String, String)>> {
-    let found = service.list(&visitor.actor(), Uuid::max(), COLLECTIONS).await?;
-    Ok(told_apart(found.into_iter().map(|collection| (collection.id.to_string(), collection.name))))
 }

@@ -11,11 +11,11 @@ use lectern_shared::{ids::CollectionId, model::document::DocumentType};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use super::collections;
 use crate::{
     auth::in_force::RequestCredential,
     dashboard::{
         PagePolicy,
+        choices::{NameChoice, collection_choice},
         frame::{Frame, NONCE, SubmittedForm, Visitor},
         html,
     },
@@ -40,7 +40,7 @@ use crate::{
 #[template(path = "document_new.html")]
 struct NewDocumentPage {
     frame: Frame,
-    collections: Vec<(String, String)>,
+    collections: NameChoice,
     /// The one that is chosen.
     collection: String,
 }
@@ -48,9 +48,10 @@ struct NewDocumentPage {
 /// The page for adding documents.
 #[handler]
 pub(super) async fn show(State(service): State<CollectionService>, visitor: Visitor, uri: Uri) -> ApiResult {
-    visitor.actor().may(Permission::EditDocuments)?;
-    let collections = collections(&service, &visitor).await?;
+    let actor = visitor.actor();
+    actor.may(Permission::EditDocuments)?;
     let collection = parameter(&uri, "collection").unwrap_or_default();
+    let collections = collection_choice(&service, &actor, collection.parse().ok(), &uri, "").await?;
     html(&PagePolicy::Own, StatusCode::OK, &NewDocumentPage { frame: visitor.frame, collections, collection })
 }
 

@@ -8,7 +8,7 @@ use axum::{
 use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
-    ids::{AgentId, DocumentId},
+    ids::{AgentId, CollectionId, DocumentId},
     model::{
         document::{Chunk, Document},
         job::JobState,
@@ -16,10 +16,11 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use super::{DocumentRow, collections, fields::DocumentFields};
+use super::{DocumentRow, fields::DocumentFields};
 use crate::{
     dashboard::{
         PagePolicy,
+        choices::{NameChoice, collection_choice, told_apart},
         frame::{Frame, SubmittedForm, Visitor},
         html,
         text::{self, filters, place_words, stop_word},
@@ -72,9 +73,9 @@ struct DocumentPage {
     passages: Vec<PassageCard>,
     next_passages: Option<i64>,
     fields: DocumentFields,
-    in_collections: Vec<(String, String)>,
+    in_collections: Vec<(CollectionId, String)>,
     /// Those that it can be put into.
-    collections: Vec<(String, String)>,
+    collections: NameChoice,
 }
 
 /// Why it could not be read, and what to do.
@@ -188,10 +189,9 @@ pub(super) async fn show(
     let has_more = passages.len() > PASSAGES as usize;
     passages.truncate(PASSAGES as usize);
     let next_passages = passages.last().map(|last| last.ordinal + 1).filter(|_| has_more);
-    let all = collections(&service, &visitor).await?;
-    let is_in =
-        |collection: &(String, String)| details.collections.iter().any(|own| own.to_string() == collection.0);
-    let (in_collections, collections) = all.into_iter().partition(is_in);
+    let in_collections = told_apart(service.of_document(&actor, id).await?);
+    let mut collections = collection_choice(&service, &actor, None, &uri, "collections").await?;
+    collections.leave_out(|id| in_collections.iter().any(|(own, _)| own.to_string() == id));
     let marked = parameter(&uri, "passage").filter(|id| Uuid::try_parse(id).is_ok());
     let mut row = DocumentRow::of(document);
     if document.ingestion.state == JobState::Queued

@@ -56,8 +56,8 @@ const RUNS: u32 = 20;
 /// Characters of a quotation in the list.
 const QUOTE: usize = 200;
 
-/// Earlier versions of the agent that can be asked, the latest ones.
-const VERSIONS: u32 = 50;
+/// Earlier versions of the agent that can be asked: more than are kept.
+const VERSIONS: u32 = 200;
 
 /// The ways of searching, as people choose them.
 const MODES: [(SearchMode, &str); 3] = [

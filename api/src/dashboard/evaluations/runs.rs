@@ -38,7 +38,7 @@ use crate::{
 
 /// Results of a page.
 const RESULTS: u32 = 50;
-/// Runs to compare with.
+/// Runs of a page of those to compare with.
 const OTHERS: u32 = 50;
 /// Cases that differ which are shown.
 const DIFFERING: usize = 100;
@@ -269,7 +269,10 @@ struct RunPage {
     remarks: Vec<String>,
     results: Vec<ResultRow>,
     more: Option<Uuid>,
+    /// Those that it can be compared with, of a page of them.
     others: Vec<RunRow>,
+    /// The last run of that page, when there are earlier ones.
+    earlier: Option<EvaluationRunId>,
 }
 
 #[derive(Template)]
@@ -352,11 +355,14 @@ pub(super) async fn show(
     let actor = visitor.actor();
     let name = evaluations.find(&actor, id).await?.name;
     let found = evaluations.find_run(&actor, id, run).await?;
-    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
-    let mut results = evaluations.results(&actor, id, run, before, RESULTS + 1).await?;
+    let before =
+        |list: &str| parameter(&uri, list).and_then(|last| last.parse().ok()).unwrap_or_else(Uuid::max);
+    let mut results = evaluations.results(&actor, id, run, before("after"), RESULTS + 1).await?;
     let has_more = results.len() > RESULTS as usize;
     results.truncate(RESULTS as usize);
-    let others = evaluations.runs(&actor, id, Uuid::max(), OTHERS).await?;
+    let mut others = evaluations.runs(&actor, id, before("others"), OTHERS + 1).await?;
+    let has_earlier = others.len() > OTHERS as usize;
+    others.truncate(OTHERS as usize);
     let is_other = |other: &&EvaluationRun| other.id != run && other.state == EvaluationRunState::Succeeded;
     let metrics = found.metrics.as_ref().map(|metrics| &metrics.0);
     let page = RunPage {
@@ -369,6 +375,7 @@ pub(super) async fn show(
         remarks: metrics.map(remarks).unwrap_or_default(),
         more: results.last().map(|last| *last.case_id.as_uuid()).filter(|_| has_more),
         results: results.into_iter().map(ResultRow::from).collect(),
+        earlier: others.last().map(|last| last.id).filter(|_| has_earlier),
         others: others.iter().filter(is_other).map(RunRow::from).collect(),
         frame: visitor.frame,
     };

@@ -1,22 +1,11 @@
 //! The form of a source: what is in it, and what there is to choose from.
 
-use lectern_shared::{
-    ids::CollectionId,
-    model::sync::{
-        BucketConfig, FeedConfig, FolderConfig, PageDiscovery, PathFilter, SiteConfig, SyncConfig,
-        SyncSource, SyncSourceType,
-    },
-};
-use uuid::Uuid;
-
-use crate::{
-    dashboard::choices::told_apart,
-    response::ApiResult,
-    services::{actor::Actor, collections::CollectionService, sources::written_every},
+use lectern_shared::model::sync::{
+    BucketConfig, FeedConfig, FolderConfig, PageDiscovery, PathFilter, SiteConfig, SyncConfig, SyncSource,
+    SyncSourceType,
 };
 
-/// Collections to choose from.
-const COLLECTIONS: u32 = 200;
+use crate::{dashboard::choices::NameChoice, services::sources::written_every};
 
 /// How often a source may run, as people choose it.
 const INTERVALS: [(&str, &str); 7] = [
@@ -39,13 +28,13 @@ pub(super) struct SourceFields {
     pub(super) every: String,
     pub(super) delete_limit: i64,
     pub(super) collection: String,
-    pub(super) collections: Vec<(CollectionId, String)>,
+    pub(super) collections: NameChoice,
     /// How often, of what can be chosen.
     pub(super) intervals: Vec<(String, String)>,
 }
 
 impl SourceFields {
-    pub(super) fn new(kind: SyncSourceType, collections: Vec<(CollectionId, String)>) -> Self {
+    pub(super) fn new(kind: SyncSourceType, collections: NameChoice) -> Self {
         let config = empty(kind);
         Self {
             kind,
@@ -61,7 +50,7 @@ impl SourceFields {
         }
     }
 
-    pub(super) fn of(source: SyncSource, collections: Vec<(CollectionId, String)>) -> Self {
+    pub(super) fn of(source: SyncSource, collections: NameChoice) -> Self {
         let every = written_every(&source).unwrap_or_default();
         Self {
             kind: source.config.0.source_type(),
@@ -134,20 +123,4 @@ fn empty(kind: SyncSourceType) -> SyncConfig {
             SyncConfig::Folder(FolderConfig { path: String::new(), filter, max_documents })
         }
     }
-}
-
-/// The collections to choose from, and the one that is chosen.
-pub(super) async fn choices(
-    collections: &CollectionService,
-    actor: &Actor,
-    chosen: Option<CollectionId>,
-) -> ApiResult<Vec<(CollectionId, String)>> {
-    let mut found = collections.list(actor, Uuid::max(), COLLECTIONS).await?;
-    // Older than those that are listed: without it the form would take it away.
-    if let Some(chosen) = chosen
-        && found.iter().all(|collection| collection.id != chosen)
-    {
-        found.push(collections.find(actor, chosen).await?);
-    }
-    Ok(told_apart(found.into_iter().map(|collection| (collection.id, collection.name))))
 }

@@ -18,12 +18,10 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use self::{
-    fields::{SourceFields, choices},
-    runs::RunRow,
-};
+use self::{fields::SourceFields, runs::RunRow};
 use super::{
     PagePolicy,
+    choices::collection_choice,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, filters},
@@ -137,7 +135,7 @@ async fn list(State(sources): State<SourceService>, visitor: Visitor) -> ApiResu
 async fn new(State(collections): State<CollectionService>, visitor: Visitor, uri: Uri) -> ApiResult {
     let wanted = parameter(&uri, "type").and_then(|kind| kind.parse().ok()).unwrap_or(SyncSourceType::Site);
     let label = KINDS.iter().find(|(kind, _)| *kind == wanted).map_or("", |(_, label)| label);
-    let collections = choices(&collections, &visitor.actor(), None).await?;
+    let collections = collection_choice(&collections, &visitor.actor(), None, &uri, "").await?;
     let page = NewSourcePage { frame: visitor.frame, label, fields: SourceFields::new(wanted, collections) };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
@@ -170,7 +168,7 @@ async fn show(
     let has_more = runs.len() > RUNS as usize;
     runs.truncate(RUNS as usize);
     let last = last_run.as_ref();
-    let choices = choices(&collections, &actor, source.collection_id).await?;
+    let choices = collection_choice(&collections, &actor, source.collection_id, &uri, "change").await?;
     let page = SourcePage {
         id,
         name: source.name.clone(),

@@ -4,12 +4,12 @@ use lectern_shared::{
     ids::{AgentCollectionId, AgentDocumentId, AgentId, CollectionId, ToolId, WorkspaceId},
     model::document::Document,
 };
-use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use crate::{
     Db, Result,
-    documents::{browse::and_has, select_document},
+    choices::{LinkTable, NamedChoices, named},
+    documents::select_document,
     on,
 };
 
@@ -32,23 +32,6 @@ pub struct NamedLink {
     pub target: Uuid,
     /// Its name.
     pub name: String,
-}
-
-/// What could be linked to an agent.
-#[derive(Debug)]
-pub struct LinkChoices<I> {
-    /// By id and name, the newest first: as many as were asked for.
-    pub newest: Vec<(I, String)>,
-    /// How many there are.
-    pub count: u64,
-}
-
-impl<I: From<Uuid>> LinkChoices<I> {
-    /// From rows that each tell how many there are.
-    fn of(rows: Vec<(Uuid, String, i64)>) -> Self {
-        let count = rows.first().map_or(0, |(_, _, count)| count.unsigned_abs());
-        Self { newest: rows.into_iter().map(|(id, name, _)| (id.into(), name)).collect(), count }
-    }
 }
 
 /// At most `limit` of the documents that one of a workspace's agents is linked to itself, by links older than `before`, the last
@@ -140,8 +123,9 @@ pub async fn linkable_collections(
     agent: AgentId,
     name: &str,
     limit: u32,
-) -> Result<LinkChoices<CollectionId>> {
-    linkable(db, ["collections", "agent_collections", "collection_id"], workspace, agent, name, limit).await
+) -> Result<NamedChoices<CollectionId>> {
+    let linked = LinkTable { agent, links: "agent_collections", thing: "collection_id" };
+    named(db, "collections", Some(linked), workspace, name, limit).await
 }
 
 /// The tools that one of a workspace's agents is linked to, the last linked first.
@@ -163,28 +147,7 @@ pub async fn linkable_tools(
     agent: AgentId,
     name: &str,
     limit: u32,
-) -> Result<LinkChoices<ToolId>> {
-    linkable(db, ["tools", "agent_tools", "tool_id"], workspace, agent, name, limit).await
-}
-
-/// What no link of an agent leads to: of the table of these things, by the table of links to them and its column of the thing.
-async fn linkable<I: From<Uuid>>(
-    db: &Db,
-    [things, links, thing]: [&'static str; 3],
-    workspace: WorkspaceId,
-    agent: AgentId,
-    name: &str,
-    limit: u32,
-) -> Result<LinkChoices<I>> {
-    let rows = on!(db, |c| async {
-        let mut query = QueryBuilder::new("SELECT id, name, COUNT(*) OVER () FROM ");
-        query.push(things).push(" WHERE workspace_id = ").push_bind(workspace);
-        query.push(" AND id NOT IN (SELECT ").push(thing).push(" FROM ").push(links);
-        query.push(" WHERE agent_id = ").push_bind(agent);
-        query.push(" AND workspace_id = ").push_bind(workspace).push(")");
-        and_has(&mut query, "name", name);
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
-        query.build_query_as().fetch_all(c).await
-    })?;
-    Ok(LinkChoices::of(rows))
+) -> Result<NamedChoices<ToolId>> {
+    let linked = LinkTable { agent, links: "agent_tools", thing: "tool_id" };
+    named(db, "tools", Some(linked), workspace, name, limit).await
 }

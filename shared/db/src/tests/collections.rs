@@ -143,6 +143,9 @@ async fn a_thousand_documents_are_added_at_once_and_none_of_another_workspace() 
         let expected = HashMap::from([(ids[0], vec![first, second]), (ids[9], vec![first])]);
         assert_eq!(found, expected, "{}", t.name);
         assert!(collections::of_documents(&t.db, other, &asked).await.unwrap().is_empty(), "{}", t.name);
+        let named = collections::of_document(&t.db, owner, ids[0]).await.unwrap();
+        assert_eq!(named, [(second, "b".to_owned()), (first, "a".to_owned())], "{}", t.name);
+        assert!(collections::of_document(&t.db, other, ids[0]).await.unwrap().is_empty(), "{}", t.name);
     }
 }
 

@@ -3,6 +3,7 @@
 mod accounts;
 mod agents;
 mod checkup;
+mod choices;
 mod chunks;
 mod collections;
 mod documents;

@@ -1,0 +1,176 @@
+//! Choices that are longer than what is offered: what is left out is counted, and there is a way to it.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{Visits, location, service};
+use crate::support::{
+    client::{Client, data, envelope, id, send},
+    in_both_modes,
+    process::POLL,
+    service::{Mode, Service},
+    within_deadline,
+};
+
+in_both_modes!(of_many_collections_each_can_be_chosen_wherever_one_is);
+
+/// As many things, each with its number in its name, the oldest first.
+async fn many(owner: &Client, path: &str, count: usize, body: &Value) -> Vec<Value> {
+    let mut made = Vec::with_capacity(count);
+    for number in 0..count {
+        let mut body = body.clone();
+        body["name"] = json!(format!("Number {number}"));
+        made.push(owner.create(path, &body).await);
+    }
+    made
+}
+
+async fn page(visits: &Visits<'_>, path: &str) -> String {
+    let opened = visits.get(path).await;
+    assert_eq!(opened.status(), StatusCode::OK, "{path}");
+    opened.text().await.expect("a text")
+}
+
+async fn of_many_collections_each_can_be_chosen_wherever_one_is(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let shelves = many(&owner, "/collections", 203, &json!({})).await;
+    let oldest = id(&shelves[0]);
+    let note = json!({"name": "Note", "type": "TXT", "content": "A note.", "collectionIds": [oldest]});
+    let note = owner.create_document(&note).await;
+    let source = json!({
+        "name": "Feed", "type": "feed", "config": {"url": "https://feed.example/rss"},
+        "collectionId": oldest,
+    });
+    let source = owner.create("/sources", &source).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let option = |shelf: &Value| format!("<option value=\"{}\">", id(shelf));
+    let document = format!("/documents/{}", id(&note));
+    let changed = format!("/sources/{}", id(&source));
+    let new_source = "/sources/new?type=feed";
+    for path in ["/documents", "/documents/new", "/search", new_source, document.as_str(), changed.as_str()] {
+        let html = page(&visits, path).await;
+        assert!(html.contains("Only the newest 200 of 203 collections are offered."), "{path}: {html}");
+        assert!(html.contains(&option(&shelves[202])) && !html.contains(&option(&shelves[1])), "{path}");
+        // What the address says besides stays.
+        let path = format!("{path}{}find-collection=number+1", if path.contains('?') { '&' } else { '?' });
+        let html = page(&visits, &path).await;
+        assert!(html.contains(&option(&shelves[1])) && !html.contains(&option(&shelves[2])), "{path}");
+        let html = page(&visits, &path.replace("number+1", "nothing")).await;
+        assert!(html.contains("No collection that could be chosen is called so."), "{path}: {html}");
+    }
+    let html = page(&visits, "/sources/new?type=feed&find-collection=x").await;
+    assert!(html.contains("<input type=\"hidden\" name=\"type\" value=\"feed\">"), "{html}");
+    assert!(html.contains("href=\"?type=feed#\">All of them</a>"), "{html}");
+
+    // What is chosen is among them, however old it is: the form would take it away.
+    let chosen = format!("<option value=\"{oldest}\" selected>Number 0</option>");
+    for path in [
+        format!("/documents?collection={oldest}"),
+        format!("/documents/new?collection={oldest}"),
+        format!("/search?collection={oldest}"),
+        changed,
+    ] {
+        assert!(page(&visits, &path).await.contains(&chosen), "{path}");
+    }
+    // A document says in which it is, and is not to be put there again.
+    for path in [document.clone(), format!("{document}?find-collection=number+0")] {
+        let html = page(&visits, &path).await;
+        assert!(html.contains(&format!("collections/{oldest}\">Number 0</a>")), "{path}: {html}");
+        assert!(!html.contains(&option(&shelves[0])), "{path}: {html}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_prompts_each_can_be_given_to_an_agent() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let prompt = json!({"template": "Be brief.", "input_variables": []});
+    let prompts = many(&owner, "/prompts", 203, &prompt).await;
+    let oldest = id(&prompts[0]);
+    let agent = json!({"name": "Guide", "type": "CHATVENDOR", "promptId": oldest});
+    let agent = owner.create_agent(&agent).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let option = |prompt: &Value| format!("<option value=\"{}\">", id(prompt));
+    let change = format!("/agents/{}", id(&agent));
+    for path in ["/agents/new", change.as_str()] {
+        let html = page(&visits, path).await;
+        assert!(html.contains("Only the newest 200 of 203 prompts are offered."), "{path}: {html}");
+        assert!(html.contains(&option(&prompts[202])) && !html.contains(&option(&prompts[1])), "{path}");
+        let html = page(&visits, &format!("{path}?find-prompt=number+1")).await;
+        assert!(html.contains(&option(&prompts[1])) && !html.contains(&option(&prompts[2])), "{path}");
+    }
+    for path in [change.clone(), format!("{change}?find-prompt=nothing")] {
+        let html = page(&visits, &path).await;
+        assert!(html.contains(&format!("<option value=\"{oldest}\" selected>Number 0</option>")), "{html}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_in_many_workspaces_comes_back_to_their_own_and_is_told_that_there_are_others() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let own = owner.read("/workspaces").await;
+    let own = id(&own[0]).to_owned();
+    let teams = many(&owner, "/workspaces", 52, &json!({})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let told = "Not all of your workspaces are listed.";
+    let html = page(&visits, "/").await;
+    assert!(html.contains(told) && html.contains(&format!("<option value=\"{own}\" selected>")), "{html}");
+    // The one that is chosen is the one that is shown as chosen.
+    let oldest = id(&teams[0]);
+    assert!(!html.contains(oldest), "{html}");
+    let chosen = visits.submit("/workspace", &[("workspace", oldest)]).await;
+    assert_eq!(chosen.status(), StatusCode::SEE_OTHER, "{}", location(&chosen));
+    let html = page(&visits, "/").await;
+    assert!(html.contains(&format!("<option value=\"{oldest}\" selected>Number 0</option>")), "{html}");
+    assert!(html.contains(&format!("<option value=\"{own}\">")), "{html}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_can_be_compared_with_one_that_many_came_after() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let text = "The warranty lasts two years.";
+    let document = owner.ingest(&json!({"name": "Warranty", "type": "TXT", "content": text})).await;
+    let set = owner.create("/evaluations", &json!({"name": "Questions"})).await;
+    let case = json!({"question": "How long does it last?", "expect": [{"documentId": id(&document)}]});
+    owner.create(&format!("/evaluations/{}/cases", id(&set)), &case).await;
+    let runs = format!("/evaluations/{}/runs", id(&set));
+    let run = async || {
+        let run = owner.create(&runs, &json!({"mode": "lexical"})).await;
+        format!("{runs}/{}", id(&run))
+    };
+    let succeeded = async || {
+        let run = run().await;
+        let ended = async {
+            while owner.read(&run).await["state"] != "succeeded" {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        within_deadline("the end of the run", ended).await;
+        run
+    };
+    let first = succeeded().await;
+    for _ in 0..50 {
+        let cancel = format!("{}/cancel", run().await);
+        data(envelope(send(owner.request(Method::POST, &cancel)).await).await);
+    }
+    let last = succeeded().await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let option = format!("<option value=\"{}\">", first.rsplit('/').next().expect("an id"));
+    let html = page(&visits, &last).await;
+    assert!(!html.contains(&option), "{html}");
+    let link = html.split(">Compare with an earlier run</a>").next().expect("a text");
+    let query = link.rsplit("?others=").next().and_then(|rest| rest.split('#').next()).expect("a place");
+    let html = page(&visits, &format!("{last}?others={query}")).await;
+    assert!(html.contains(&option) && !html.contains("Compare with an earlier run"), "{html}");
+}
