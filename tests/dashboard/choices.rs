@@ -1,4 +1,4 @@
-//! Choices that are longer than what is offered: what is left out is counted, and there is a way to it.
+//! Lists and choices that are longer than a page: what is left out is counted, and there is a way to it.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -29,6 +29,13 @@ async fn page(visits: &Visits<'_>, path: &str) -> String {
     let opened = visits.get(path).await;
     assert_eq!(opened.status(), StatusCode::OK, "{path}");
     opened.text().await.expect("a text")
+}
+
+/// The address of the page behind this one, if there is one.
+fn next_page(html: &str) -> Option<String> {
+    let before = html.split(">Next page</a>").next().filter(|before| before.len() < html.len())?;
+    let address = before.rsplit("href=\"").next()?.split('"').next()?;
+    Some(format!("/{}", address.trim_start_matches("../")))
 }
 
 async fn of_many_collections_each_can_be_chosen_wherever_one_is(mode: Mode) {
@@ -84,7 +91,7 @@ async fn of_many_collections_each_can_be_chosen_wherever_one_is(mode: Mode) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_prompts_each_can_be_given_to_an_agent() {
+async fn of_many_prompts_each_can_be_given_to_an_agent_and_is_on_a_page() {
     let service = service().await;
     let owner = service.signed_up("ada@example.com").await;
     let prompt = json!({"template": "Be brief.", "input_variables": []});
@@ -107,6 +114,37 @@ async fn of_many_prompts_each_can_be_given_to_an_agent() {
     for path in [change.clone(), format!("{change}?find-prompt=nothing")] {
         let html = page(&visits, &path).await;
         assert!(html.contains(&format!("<option value=\"{oldest}\" selected>Number 0</option>")), "{html}");
+    }
+    let mut next = Some("/prompts".to_owned());
+    let mut listed = 0;
+    while let Some(path) = next {
+        let html = page(&visits, &path).await;
+        listed += html.matches("<summary>Number ").count();
+        next = next_page(&html);
+    }
+    assert_eq!(listed, 203, "each once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_api_tokens_and_tools_all_are_listed_page_by_page() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    for number in 0..51 {
+        owner.create("/api-tokens", &json!({"description": format!("Program {number}.")})).await;
+        let tool = json!({"name": format!("Tool {number}."), "type": "SEARCH", "metadata": {
+            "provider": "searxng", "base_url": "https://search.example.com",
+        }});
+        owner.create("/tools", &tool).await;
+    }
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    for (path, row) in [("/tokens", "data-label=\"What for\""), ("/tools", "<summary>Tool ")] {
+        let first = page(&visits, path).await;
+        assert_eq!(first.matches(row).count(), 50, "{path}: {first}");
+        let rest = page(&visits, &next_page(&first).expect("another page")).await;
+        assert_eq!((rest.matches(row).count(), next_page(&rest)), (1, None), "{path}: {rest}");
+        assert!(rest.contains(if path == "/tokens" { "Program 0." } else { "Tool 0." }), "{rest}");
     }
 }
 

@@ -1,7 +1,10 @@
 //! Prompts and tools, which agents are built with.
 
 use askama::Template;
-use axum::{extract::State, http::StatusCode};
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
 use lectern_derive::handler;
 use lectern_shared::{
     ids::{PromptId, ToolId},
@@ -16,7 +19,7 @@ use super::{
     html,
 };
 use crate::{
-    extract::PathId,
+    extract::{PathId, parameter},
     response::ApiResult,
     services::{
         actor::Permission,
@@ -25,14 +28,16 @@ use crate::{
     },
 };
 
-/// Prompts and tools that are shown.
-const SHOWN: u32 = 200;
+/// Prompts or tools of a page.
+const ROWS: u32 = 50;
 
 #[derive(Template)]
 #[template(path = "prompts.html")]
 struct PromptsPage {
     frame: Frame,
     prompts: Vec<PromptCard>,
+    /// The last of them, when there are further ones.
+    next: Option<PromptId>,
 }
 
 struct PromptCard {
@@ -49,6 +54,8 @@ struct PromptCard {
 struct ToolsPage {
     frame: Frame,
     tools: Vec<ToolCard>,
+    /// The last of them, when there are further ones.
+    next: Option<ToolId>,
     kinds: Vec<ToolKind>,
 }
 
@@ -103,10 +110,18 @@ struct ToolCard {
     metadata: String,
 }
 
-/// Shows the prompts.
+/// Where a list goes on, as the address has it.
+fn before(uri: &Uri) -> Uuid {
+    parameter(uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max)
+}
+
+/// Shows the prompts, the newest first.
 #[handler]
-pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visitor) -> ApiResult {
-    let found = prompts.list(&visitor.actor(), Uuid::max(), SHOWN).await?;
+pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visitor, uri: Uri) -> ApiResult {
+    let mut found = prompts.list(&visitor.actor(), before(&uri), ROWS + 1).await?;
+    let has_more = found.len() > ROWS as usize;
+    found.truncate(ROWS as usize);
+    let next = found.last().map(|last| last.id).filter(|_| has_more);
     let card = |(prompt, title): (Prompt, String)| PromptCard {
         title,
         id: prompt.id,
@@ -117,7 +132,7 @@ pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visit
     let titles = told_apart(found.iter().map(|prompt| (prompt.id, prompt.name.clone())));
     let titles = titles.into_iter().map(|(_, title)| title);
     let prompts = found.into_iter().zip(titles).map(card).collect();
-    html(&PagePolicy::Own, StatusCode::OK, &PromptsPage { frame: visitor.frame, prompts })
+    html(&PagePolicy::Own, StatusCode::OK, &PromptsPage { frame: visitor.frame, prompts, next })
 }
 
 /// Writes one.
@@ -152,12 +167,15 @@ pub(super) async fn delete_prompt(
     Ok(visitor.go("prompts?said=removed"))
 }
 
-/// Shows the tools.
+/// Shows the tools, the newest first.
 #[handler]
-pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor) -> ApiResult {
+pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor, uri: Uri) -> ApiResult {
     let actor = visitor.actor();
     actor.may(Permission::BuildAgents)?;
-    let found = tools.list(&actor, Uuid::max(), SHOWN).await?;
+    let mut found = tools.list(&actor, before(&uri), ROWS + 1).await?;
+    let has_more = found.len() > ROWS as usize;
+    found.truncate(ROWS as usize);
+    let next = found.last().map(|last| last.tool.id).filter(|_| has_more);
     let titles = told_apart(found.iter().map(|details| (details.tool.id, details.tool.name.clone())));
     let titles = titles.into_iter().map(|(_, title)| title);
     let card = |(details, title): (ToolDetails, String)| ToolCard {
@@ -170,7 +188,7 @@ pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor) ->
     };
     let tools = found.into_iter().zip(titles).map(card).collect();
     let kinds = ToolType::ALL.iter().copied().map(ToolKind::from).collect();
-    html(&PagePolicy::Own, StatusCode::OK, &ToolsPage { frame: visitor.frame, tools, kinds })
+    html(&PagePolicy::Own, StatusCode::OK, &ToolsPage { frame: visitor.frame, tools, next, kinds })
 }
 
 /// Makes one.

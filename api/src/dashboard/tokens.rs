@@ -1,7 +1,10 @@
 //! API tokens in a browser.
 
 use askama::Template;
-use axum::{extract::State, http::StatusCode};
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
 use lectern_derive::handler;
 use lectern_shared::{
     clock::{Clock, Timestamp},
@@ -19,7 +22,7 @@ use super::{
     text::{counted, filters, for_people},
 };
 use crate::{
-    extract::PathId,
+    extract::{PathId, parameter},
     response::ApiResult,
     services::{
         actor::Actor,
@@ -29,14 +32,16 @@ use crate::{
     },
 };
 
-/// Tokens that are shown.
-const SHOWN: u32 = 200;
+/// Tokens of a page.
+const TOKENS: u32 = 50;
 
 #[derive(Template)]
 #[template(path = "tokens.html")]
 struct TokensPage {
     frame: Frame,
     rows: Vec<TokenRow>,
+    /// The last of them, when there are further ones.
+    next: Option<ApiTokenId>,
     roles: Vec<(&'static str, &'static str)>,
     agents: Vec<(AgentId, String)>,
     /// A new token's value.
@@ -110,16 +115,21 @@ async fn page(
     asking: &AskService,
     now: Timestamp,
     visitor: Visitor,
+    before: Uuid,
     made: Option<String>,
 ) -> ApiResult {
     let actor = visitor.actor();
-    let rows = tokens.list(&actor, &visitor.caller.user, Uuid::max(), SHOWN).await?;
+    let mut rows = tokens.list(&actor, &visitor.caller.user, before, TOKENS + 1).await?;
+    let has_more = rows.len() > TOKENS as usize;
+    rows.truncate(TOKENS as usize);
+    let next = rows.last().map(|last| last.token.id).filter(|_| has_more);
     let agents =
         asking.all_askable(&actor, |askable| (askable.agent().id, askable.agent().name.clone())).await?;
     let given =
         ROLES.into_iter().filter(|(role, _)| role.parse().is_ok_and(|role| actor.may_grant(role).is_ok()));
     let page = TokensPage {
         rows: rows.into_iter().map(|row| TokenRow::of(row, &actor, &agents, now)).collect(),
+        next,
         roles: given.collect(),
         agents: told_apart(agents),
         made,
@@ -128,15 +138,17 @@ async fn page(
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
-/// Shows the tokens.
+/// Shows the tokens, the newest first.
 #[handler]
 pub(super) async fn show(
     State(tokens): State<TokenService>,
     State(asking): State<AskService>,
     State(clock): State<Clock>,
     visitor: Visitor,
+    uri: Uri,
 ) -> ApiResult {
-    page(&tokens, &asking, clock.now(), visitor, None).await
+    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
+    page(&tokens, &asking, clock.now(), visitor, before, None).await
 }
 
 /// Makes one, and shows its value.
@@ -156,7 +168,8 @@ pub(super) async fn create(
         .await
         .map_err(for_people)?;
     let (CreationOutcome::Now(value) | CreationOutcome::Before(value)) = made;
-    page(&tokens, &asking, clock.now(), visitor, Some(String::from_utf8_lossy(&value).into_owned())).await
+    let value = String::from_utf8_lossy(&value).into_owned();
+    page(&tokens, &asking, clock.now(), visitor, Uuid::max(), Some(value)).await
 }
 
 /// Deletes one.
