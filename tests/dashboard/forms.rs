@@ -6,6 +6,7 @@ use reqwest::{
     header::{COOKIE, ORIGIN},
 };
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{QUESTION, Visits, agent_with_report, form_addresses, location, service};
 use crate::support::{
@@ -236,13 +237,64 @@ async fn what_is_done_with_an_answer_leaves_a_page_that_opens_again() {
     let client = service.client();
     let mut visits = Visits::new(&service, &client);
     visits.sign_in("ada@example.com").await;
-    for done in ["replay", "again"] {
-        let path = format!("/traces/{}/{done}", id(&answer["trace"]));
-        assert_eq!(visits.submit(&path, &[]).await.status(), StatusCode::OK, "{done}");
-        let opened = visits.get(&path).await;
-        assert_eq!(opened.status(), StatusCode::OK, "{done}");
+    let path = format!("/traces/{}/replay", id(&answer["trace"]));
+    assert_eq!(visits.submit(&path, &[]).await.status(), StatusCode::OK);
+    let opened = visits.get(&path).await;
+    assert_eq!(opened.status(), StatusCode::OK);
+    let html = opened.text().await.expect("a text");
+    assert!(html.contains(QUESTION) && !html.contains("Replayed from its record"), "{html}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_asked_for_again_stays_beside_the_one_before_whatever_is_said_of_either() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    let (status, answer) = owner.predict(&agent, QUESTION).await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    let then = id(&answer["trace"]).to_owned();
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let asked = visits.submit(&format!("/traces/{then}/again"), &[]).await;
+    assert_eq!(asked.status(), StatusCode::SEE_OTHER);
+    let both = location(&asked).trim_start_matches("../").to_owned();
+    let now = both.strip_prefix(&format!("traces/{then}?now=")).expect("the other answer").to_owned();
+    // Loaded as often as one likes, the page asks nothing again.
+    for _ in 0..2 {
+        let html = visits.get(&format!("/{both}")).await.text().await.expect("a text");
+        assert_eq!(html.matches("data-answer").count(), 2, "{html}");
+        assert!(
+            html.contains("<h2>Then</h2>") && html.contains("<h2>Now, by the agent as it is</h2>"),
+            "{html}"
+        );
+    }
+    assert_eq!(owner.read("/traces").await.as_array().map(Vec::len), Some(2));
+    for (rated, words) in [(&then, "Right"), (&now, "Too short")] {
+        let html = visits.get(&format!("/{both}")).await.text().await.expect("a text");
+        let of_answer = |address: &&String| address.contains(&format!("/{rated}?"));
+        let addresses = form_addresses(&html);
+        let mut addresses = addresses.iter().filter(|address| address.starts_with("feedback/"));
+        let address = addresses.find(of_answer).expect("a form").clone();
+        let said = [("rating:number", "1"), ("text", words)];
+        let told = visits.submit(&format!("/{address}"), &said).await;
+        let back = location(&told).trim_start_matches("../").to_owned();
+        assert_eq!(back, format!("{both}&said=thanks"));
+        let html = visits.get(&format!("/{back}")).await.text().await.expect("a text");
+        assert_eq!(html.matches("data-answer").count(), 2, "{html}");
+        assert!(html.contains("Thank you.") && html.contains(words), "{html}");
+        let kept = owner.read(&format!("/traces/{rated}")).await;
+        assert_eq!(kept["feedback"]["text"], words, "{kept:#}");
+    }
+    // What is not there to compare with, or is another agent's answer, is said to be gone.
+    let (other, _) = agent_with_report(&owner).await;
+    let (_, other) = owner.predict(&other, QUESTION).await;
+    for gone in [id(&other["trace"]).to_owned(), Uuid::now_v7().to_string()] {
+        let opened = visits.get(&format!("/traces/{then}?now={gone}")).await;
+        assert_eq!(opened.status(), StatusCode::OK);
         let html = opened.text().await.expect("a text");
-        assert!(html.contains(QUESTION) && !html.contains("Replayed from its record"), "{html}");
+        assert_eq!(html.matches("data-answer").count(), 1, "{html}");
+        assert!(html.contains("is not kept any more"), "{html}");
     }
 }
 

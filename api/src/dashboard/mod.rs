@@ -14,6 +14,7 @@ mod documents;
 mod elsewhere;
 mod evaluations;
 mod failure;
+mod feedback;
 mod frame;
 mod home;
 mod markdown;
@@ -178,8 +179,10 @@ pub(crate) fn router() -> Router<AppState> {
         // What forms are answered with stays at their addresses. Followed or opened anew, these show the page without what was done.
         .route("/traces/{id}/replay", get(traces::show).post(traces::replay))
         .route("/traces/{id}/again", get(traces::show).post(traces::ask_again))
-        .route("/feedback/{id}", post(traces::feedback))
-        .route("/feedback/trace/{id}", post(traces::feedback_of_trace))
+        .route("/feedback/{id}", post(feedback::of_answer))
+        .route("/feedback/trace/{id}", post(feedback::of_trace))
+        .route("/feedback/then/{now}/{id}", post(feedback::of_then))
+        .route("/feedback/now/{then}/{id}", post(feedback::of_now))
         .route("/tokens", get(tokens::show).post(tokens::create))
         .route("/tokens/{id}/delete", post(tokens::delete))
         .route("/webhooks", get(webhooks::list).post(webhooks::create))

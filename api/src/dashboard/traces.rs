@@ -20,14 +20,13 @@ use uuid::Uuid;
 use super::{
     PagePolicy,
     answer::{AnswerCard, AnswerContext, QuoteStanding, StepRow, TraceBody},
-    ask::{AnswerReader, whole},
     choices::told_apart,
-    frame::{Frame, SubmittedForm, Visitor},
+    frame::{Frame, Visitor},
     html,
     text::{duration, filters},
 };
 use crate::{
-    error::ApiError,
+    error::{ApiError, ApiErrorKind},
     extract::{PathId, parameter},
     response::ApiResult,
     services::{
@@ -35,7 +34,7 @@ use crate::{
         asking::AskService,
         citations::CitationLinks,
         evaluations::EvaluationService,
-        traces::{RecordedTrace, TraceFeedback, TraceService, question_of},
+        traces::{RecordedTrace, TraceService, question_of},
     },
 };
 
@@ -98,7 +97,7 @@ struct TracePage {
     answer: String,
     /// The question is kept, so that the agent can be asked it as it is now.
     can_ask_again: bool,
-    /// What it answers now.
+    /// What it answered when it was asked again.
     now: Option<String>,
     /// The evaluations that it can become a case of; none where it can become no case.
     evaluations: Option<Vec<(EvaluationId, String)>>,
@@ -138,8 +137,8 @@ enum TraceOutcome {
     Shown,
     /// It was replayed: whether it came out the same, in words.
     Replayed(&'static str),
-    /// Its question was asked again: the answer, as HTML.
-    AskedAgain(String),
+    /// Its question was asked again: this came of it.
+    AskedAgain(Box<StoredTrace>),
 }
 
 /// A step in the chart of a trace.
@@ -216,18 +215,34 @@ pub(super) async fn list(
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
-/// Shows how an answer came about.
+/// What is said where an answer to compare with is gone.
+const NOT_KEPT: &str = "The answer that the agent gave when it was asked again is not kept any more.";
+
+/// Shows how an answer came about, beside another one where the address names that.
 #[handler]
 pub(super) async fn show(
     State(traces): State<TraceService>,
     State(asking): State<AskService>,
     State(links): State<CitationLinks>,
     State(evaluations): State<EvaluationService>,
-    visitor: Visitor,
+    mut visitor: Visitor,
     PathId(id): PathId<TraceId>,
+    uri: Uri,
 ) -> ApiResult {
-    let found = traces.find_with_record(&visitor.actor(), id).await?;
-    page(visitor, &asking, &links, &evaluations, found, TraceOutcome::Shown).await
+    let actor = visitor.actor();
+    let found = traces.find_with_record(&actor, id).await?;
+    let outcome = match parameter(&uri, "now").and_then(|now| now.parse().ok()) {
+        None => TraceOutcome::Shown,
+        Some(now) => match traces.find(&actor, now).await {
+            Ok(now) if now.agent_id == found.trace.agent_id => TraceOutcome::AskedAgain(Box::new(now)),
+            Err(error) if error.kind != ApiErrorKind::NotFound => return Err(error),
+            Ok(_) | Err(_) => {
+                visitor.frame.problem = Some(NOT_KEPT);
+                TraceOutcome::Shown
+            }
+        },
+    };
+    page(visitor, &asking, &links, &evaluations, found, outcome).await
 }
 
 /// Gives an answer again from what is recorded of its run, and says whether it came out the same.
@@ -252,13 +267,12 @@ pub(super) async fn replay(
     page(visitor, &asking, &links, &evaluations, found, TraceOutcome::Replayed(told)).await
 }
 
-/// Asks the agent, as it is now, what it was asked then, and shows both answers side by side.
+/// Asks the agent, as it is now, what it was asked then, and leads to both answers side by side: their page can be loaded again, and
+/// come back to, without asking once more.
 #[handler]
 pub(super) async fn ask_again(
     State(asking): State<AskService>,
     State(traces): State<TraceService>,
-    State(links): State<CitationLinks>,
-    State(evaluations): State<EvaluationService>,
     visitor: Visitor,
     PathId(id): PathId<TraceId>,
 ) -> ApiResult {
@@ -267,8 +281,8 @@ pub(super) async fn ask_again(
     let text = found.question().ok_or_else(|| ApiError::not_found("question"))?;
     let agent = asking.find(&actor, found.trace.agent_id).await?;
     let running = asking.ask(&actor, agent, AgentQuestion { text, ..AgentQuestion::default() }).await?;
-    let now = whole(running, &AnswerReader::of(&visitor, links.clone()), None).await?;
-    page(visitor, &asking, &links, &evaluations, found, TraceOutcome::AskedAgain(now)).await
+    let (_, now) = running.finish().await?;
+    Ok(visitor.go(&format!("traces/{id}?now={}", TraceBody::of(&now).id)))
 }
 
 async fn page(
@@ -286,18 +300,7 @@ async fn page(
         TraceOutcome::Replayed(told) => (Some(told), None),
         TraceOutcome::AskedAgain(now) => (None, Some(now)),
     };
-    // What is done to it is one folder further down.
-    let (root, stamp) = (visitor.frame.root.clone(), visitor.frame.stamp());
-    let context = AnswerContext {
-        links,
-        workspace: visitor.frame.workspace_id,
-        root: &root,
-        feedback: "feedback/trace",
-        stamp: &stamp,
-        sees_steps: true,
-    };
-    let mut card = AnswerCard::of_trace(&trace.body.0, &context).await?;
-    card.trace.clear();
+    let (answer, now) = answers(&trace, now.as_deref(), links, &visitor.frame).await?;
     let whole = TraceBody::of(&trace.body.0);
     let (cited, failure) = (CitedWords::of(&whole), whole.failure());
     let actor = visitor.actor();
@@ -313,7 +316,6 @@ async fn page(
     let can_ask_again = question.is_some();
     let question = question.unwrap_or_else(|| NO_QUESTION.to_owned());
     let steps: Vec<StepRow> = whole.steps.into_iter().map(StepRow::from).collect();
-    let answer = card.render().map_err(|_| ApiError::internal())?;
     let said = [rating_words(trace.rating), trace.feedback.as_deref().unwrap_or_default()];
     let feedback = said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
     let page = TracePage {
@@ -342,6 +344,34 @@ async fn page(
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
+/// An answer as HTML, and the later one that stands beside it. What is said of one of the two leads back to both.
+async fn answers(
+    then: &StoredTrace,
+    now: Option<&StoredTrace>,
+    links: &CitationLinks,
+    frame: &Frame,
+) -> ApiResult<(String, Option<String>)> {
+    let render = |card: AnswerCard| card.render().map_err(|_| ApiError::internal());
+    let feedback = now.map_or_else(|| "feedback/trace".to_owned(), |now| format!("feedback/then/{}", now.id));
+    let context = AnswerContext {
+        links,
+        workspace: frame.workspace_id,
+        root: &frame.root,
+        feedback: &feedback,
+        stamp: &frame.stamp(),
+        sees_steps: true,
+    };
+    let mut card = AnswerCard::of_trace(&then.body.0, &context).await?;
+    card.trace.clear();
+    let answer = render(card)?;
+    let Some(now) = now else { return Ok((answer, None)) };
+    let feedback = format!("feedback/now/{}", then.id);
+    let context = AnswerContext { feedback: &feedback, ..context };
+    let mut card = AnswerCard::of_trace(&now.body.0, &context).await?;
+    card.said = now.feedback.clone().unwrap_or_default();
+    Ok((answer, Some(render(card)?)))
+}
+
 /// The steps, one below the other.
 #[expect(clippy::cast_precision_loss, reason = "it is drawn")]
 fn bars(steps: &[StepRow], whole_ms: u64) -> Vec<ChartBar> {
@@ -366,28 +396,6 @@ fn bars(steps: &[StepRow], whole_ms: u64) -> Vec<ChartBar> {
         }
     };
     steps.iter().enumerate().map(bar).collect()
-}
-
-/// Keeps what a person says of an answer where they have asked, and leads back to it there.
-#[handler]
-pub(super) async fn feedback(
-    State(traces): State<TraceService>,
-    PathId(id): PathId<TraceId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<TraceFeedback>,
-) -> ApiResult {
-    let rated = traces.rate(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("agents/{}/ask?answer={id}&said=thanks", rated.agent_id)))
-}
-
-/// Keeps what is said of it on the page of its trace, and leads back to that.
-#[handler]
-pub(super) async fn feedback_of_trace(
-    State(traces): State<TraceService>,
-    PathId(id): PathId<TraceId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<TraceFeedback>,
-) -> ApiResult {
-    traces.rate(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("traces/{id}?said=thanks")))
 }
 
 #[cfg(test)]
