@@ -7,7 +7,6 @@ use super::{Visits, agent_with_report, location, service};
 use crate::support::{
     client::id,
     in_both_modes,
-    model::Model,
     service::{Mode, Service},
 };
 
@@ -190,43 +189,6 @@ async fn the_first_page_says_that_there_are_more_agents_than_it_shows() {
     owner.create_agent(&json!({"name": "One more", "type": "CHATVENDOR"})).await;
     let home = home().await;
     assert!(home.contains("All agents") && home.contains("One more"), "{home}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn of_a_prompt_with_values_that_only_programs_have_it_is_said_that_no_page_can_ask_it() {
-    let service = service().await;
-    let owner = service.signed_up("ada@example.com").await;
-    let model = Model::start().await;
-    let prompt = json!({
-        "name": "Clerk", "template": "You work for {company}, in {place}. {chat_history}",
-        "input_variables": ["company", "place", "chat_history"],
-    });
-    let prompt = owner.create("/prompts", &prompt).await;
-    let agent =
-        json!({"name": "Clerk", "type": "CHATVENDOR", "llm": model.llm("m"), "promptId": id(&prompt)});
-    let agent = owner.create_agent(&agent).await;
-    let client = service.client();
-    let mut visits = Visits::new(&service, &client);
-    visits.sign_in("ada@example.com").await;
-    let pages = ["", "/ask", "/publish"].map(|page| format!("/agents/{}{page}", id(&agent)));
-    let told = "Its prompt takes {company}, {place}, which only programs can send";
-    for path in &pages {
-        let page = visits.get(path).await.text().await.expect("a text");
-        assert!(page.contains(told), "{path}: {page}");
-        assert!(!page.contains("name=\"question\""), "nothing that could only fail is offered: {page}");
-    }
-    // Without a model nothing is told to it.
-    let extractive = json!({"llm": {"provider": "extractive"}});
-    owner.patch(&format!("/agents/{}", id(&agent)), &extractive).await;
-    let page = visits.get(&pages[1]).await.text().await.expect("a text");
-    assert!(!page.contains("Its prompt takes") && page.contains("name=\"question\""), "{page}");
-    owner.patch(&format!("/agents/{}", id(&agent)), &json!({"llm": model.llm("m")})).await;
-    let short = json!({"template": "Be brief.", "input_variables": []});
-    owner.patch(&format!("/prompts/{}", id(&prompt)), &short).await;
-    for path in &pages {
-        let page = visits.get(path).await.text().await.expect("a text");
-        assert!(!page.contains("Its prompt takes"), "{path}: {page}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,7 @@ mod published;
 mod said;
 mod screenshots;
 mod sources;
+mod values;
 
 use std::path::Path;
 

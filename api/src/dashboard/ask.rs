@@ -14,7 +14,7 @@ use lectern_shared::{
     model::workspace::Role,
     shutdown::Shutdown,
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::{
@@ -22,8 +22,9 @@ use super::{
     answer::{AnswerCard, AnswerContext},
     frame::{Frame, SubmittedForm, Visitor},
     html,
-    text::{counted, variables},
+    text::counted,
     traces::NO_QUESTION,
+    values::{PromptValue, VALUES},
 };
 use crate::{
     auth::in_force::RequestCredential,
@@ -51,6 +52,8 @@ pub(super) struct AskPanel {
     pub(super) stream: String,
     /// The name of the conversation, which nobody else knows.
     pub(super) session: String,
+    /// What goes with each question.
+    pub(super) values: Vec<PromptValue>,
     pub(super) greeting: String,
     /// Questions that can be chosen.
     pub(super) hints: Vec<String>,
@@ -69,8 +72,6 @@ struct AskPage {
     id: AgentId,
     name: String,
     description: String,
-    /// What its prompt takes besides the question, which is not to be had here.
-    needed: String,
     panel: AskPanel,
 }
 
@@ -84,12 +85,20 @@ pub(super) struct QuestionForm {
     pub(super) question: String,
     #[schema(max_length = 200)]
     pub(super) session: Option<String>,
+    /// What the agent's prompt takes besides it, each by its name.
+    #[schema(value_type = Option<Object>)]
+    #[body(default)]
+    pub(super) values: Map<String, Value>,
 }
 
 impl QuestionForm {
     pub(super) fn question(&self) -> AgentQuestion {
-        let session = self.session.clone();
-        AgentQuestion { text: self.question.clone(), session, ..AgentQuestion::default() }
+        AgentQuestion {
+            text: self.question.clone(),
+            variables: self.values.clone(),
+            session: self.session.clone(),
+            ..AgentQuestion::default()
+        }
     }
 }
 
@@ -225,6 +234,8 @@ fn rendered(card: &AnswerCard) -> Result<String, ApiError> {
 pub(super) struct ToldAnswer {
     pub(super) question: String,
     pub(super) session: Option<String>,
+    /// The values that went with it.
+    pub(super) values: Map<String, Value>,
     pub(super) html: String,
 }
 
@@ -236,6 +247,7 @@ impl ToldAnswer {
         Ok(Self {
             question: told.question().unwrap_or_else(|| NO_QUESTION.to_owned()),
             session: trace.session.clone(),
+            values: told.values(),
             html: rendered(&card)?,
         })
     }
@@ -264,24 +276,24 @@ pub(super) async fn whole(
     until_stopped(shutdown, answered).await
 }
 
-/// The page for asking an agent, before anything is asked.
+/// The page for asking an agent whose prompt needs these values, before anything is asked, or with an answer.
 fn page_of(
     visitor: Visitor,
     agent: &AskableAgent,
     question: &QuestionForm,
     answer: Option<String>,
-    needed: &[String],
+    needed: Vec<String>,
 ) -> AskPage {
     let (nonce, stamp) = (visitor.frame.nonce.clone(), visitor.frame.stamp());
     AskPage {
         id: agent.agent().id,
         name: agent.agent().name.clone(),
         description: agent.agent().description.clone(),
-        needed: variables(needed),
         panel: AskPanel {
             action: format!("ask?{stamp}"),
             stream: format!("ask/stream?{stamp}"),
             session: question.session.clone().unwrap_or(nonce),
+            values: PromptValue::all(needed, &question.values),
             greeting: String::new(),
             hints: Vec::new(),
             longest: LONGEST_QUESTION,
@@ -303,16 +315,16 @@ pub(super) async fn show(
 ) -> ApiResult {
     let actor = visitor.actor();
     let agent = asking.find(&actor, id).await?;
-    let (question, session, answer) = match told_before(&traces, &actor, id, &uri).await? {
+    let (question, answer) = match told_before(&traces, &actor, id, &uri).await? {
         Some(told) => {
             let told = ToldAnswer::of(&told, &AnswerReader::of(&visitor, links)).await?;
-            (told.question, told.session, Some(told.html))
+            let ToldAnswer { question, session, values, html } = told;
+            (QuestionForm { question, session, values }, Some(html))
         }
-        None => (String::new(), None, None),
+        None => (QuestionForm { question: String::new(), session: None, values: Map::new() }, None),
     };
     let needed = asking.needed_values(&agent).await?;
-    let question = QuestionForm { question, session };
-    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &question, answer, &needed))
+    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &question, answer, needed))
 }
 
 /// The agent's answer that an address names; none where there is no such one for this person, or not any more.
@@ -344,7 +356,8 @@ pub(super) async fn answer(
     let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
     let answer = whole(running, &reader, shutdown.as_ref()).await?;
     let agent = asking.find(&actor, id).await?;
-    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer), &[]))
+    let needed = asking.needed_values(&agent).await?;
+    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer), needed))
 }
 
 /// Answers as the answer comes.
@@ -368,7 +381,7 @@ async fn ask(asking: &AskService, actor: &Actor, id: AgentId, form: &QuestionFor
     let agent = asking.find(actor, id).await?;
     let remembers = agent.agent().has_memory;
     let question = AgentQuestion { session: form.session.clone().filter(|_| remembers), ..form.question() };
-    asking.ask(actor, agent, question).await
+    asking.ask(actor, agent, question).await.map_err(|error| error.with_values_in(VALUES))
 }
 
 #[cfg(test)]

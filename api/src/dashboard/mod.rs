@@ -28,6 +28,7 @@ mod sources;
 mod text;
 mod tokens;
 mod traces;
+mod values;
 mod webhooks;
 
 use askama::Template;

@@ -66,7 +66,7 @@ struct PublishedPage {
 const LONGEST_QUESTION: usize = 10_000;
 
 /// What is said where nobody can ask, to whoever opened the page.
-const CANNOT_ASK: &str = "Nobody can ask on this page: its agent needs more than a question, which only programs can send. Tell whoever gave you its address.";
+const CANNOT_ASK: &str = "Nobody can ask on this page: its agent needs more than a question, which the page does not ask for. Tell whoever gave you its address.";
 
 /// A question of somebody whom nobody need know.
 #[derive(RequestBody, ToSchema)]
@@ -204,6 +204,8 @@ fn page_of(
             stream: format!("{address}/stream"),
             action: address,
             session: session.unwrap_or_else(|| Uuid::new_v4().to_string()),
+            // An agent that needs any is not asked here.
+            values: Vec::new(),
             greeting: page.greeting.clone(),
             hints: page.questions.0.clone(),
             longest: LONGEST_QUESTION,

@@ -11,6 +11,7 @@ use lectern_shared::{
     },
 };
 
+use super::values::VALUES;
 use crate::error::{ApiError, ApiErrorKind};
 
 /// What a page says of what happened just now.
@@ -185,6 +186,9 @@ fn no_text(kind: DocumentType) -> &'static str {
 pub(super) fn field_label(path: &str) -> Cow<'_, str> {
     if let Some(at) = path.strip_prefix("origins.").and_then(|at| at.parse::<u32>().ok()) {
         return Cow::Owned(format!("Site {}", at.saturating_add(1)));
+    }
+    if let Some((VALUES, name)) = path.split_once('.') {
+        return Cow::Borrowed(name);
     }
     Cow::Borrowed(match path {
         "agentId" => "Agent",
@@ -381,6 +385,13 @@ mod tests {
             [(0, "in 1 second"), (119, "in 119 seconds"), (150, "in 2 minutes"), (7_200, "in 2 hours")]
         {
             assert_eq!(in_time(Duration::from_secs(seconds)), words);
+        }
+    }
+
+    #[test]
+    fn a_value_of_a_prompt_is_called_as_its_builder_calls_it() {
+        for (path, label) in [("values.company", "company"), ("values.name", "name"), ("name", "Name")] {
+            assert_eq!(field_label(path), label);
         }
     }
 

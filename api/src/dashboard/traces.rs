@@ -9,21 +9,24 @@ use axum::{
 };
 use lectern_agents::run::{self, AgentParts, AgentQuestion};
 use lectern_db::traces::{StoredTrace, TraceFilter};
-use lectern_derive::handler;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, EvaluationId, TraceId},
 };
+use serde_json::{Map, Value};
 use url::form_urlencoded::Serializer;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
     PagePolicy,
     answer::{AnswerCard, AnswerContext, QuoteStanding, StepRow, TraceBody},
     choices::told_apart,
-    frame::{Frame, Visitor},
+    frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{duration, filters},
+    values::{PromptValue, VALUES},
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
@@ -97,6 +100,8 @@ struct TracePage {
     answer: String,
     /// The question is kept, so that the agent can be asked it as it is now.
     can_ask_again: bool,
+    /// What goes with it.
+    values: Vec<PromptValue>,
     /// What it answered when it was asked again.
     now: Option<String>,
     /// The evaluations that it can become a case of; none where it can become no case.
@@ -139,6 +144,14 @@ enum TraceOutcome {
     Replayed(&'static str),
     /// Its question was asked again: this came of it.
     AskedAgain(Box<StoredTrace>),
+}
+
+/// The values that go with a question that is asked again.
+#[derive(RequestBody, ToSchema)]
+pub(super) struct AgainForm {
+    #[schema(value_type = Option<Object>)]
+    #[body(default)]
+    values: Map<String, Value>,
 }
 
 /// A step in the chart of a trace.
@@ -273,14 +286,15 @@ pub(super) async fn replay(
 pub(super) async fn ask_again(
     State(asking): State<AskService>,
     State(traces): State<TraceService>,
-    visitor: Visitor,
     PathId(id): PathId<TraceId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<AgainForm>,
 ) -> ApiResult {
     let actor = visitor.actor();
     let found = traces.find_with_record(&actor, id).await?;
     let text = found.question().ok_or_else(|| ApiError::not_found("question"))?;
     let agent = asking.find(&actor, found.trace.agent_id).await?;
-    let running = asking.ask(&actor, agent, AgentQuestion { text, ..AgentQuestion::default() }).await?;
+    let question = AgentQuestion { text, variables: body.values, ..AgentQuestion::default() };
+    let running = asking.ask(&actor, agent, question).await.map_err(|error| error.with_values_in(VALUES))?;
     let (_, now) = running.finish().await?;
     Ok(visitor.go(&format!("traces/{id}?now={}", TraceBody::of(&now).id)))
 }
@@ -293,7 +307,7 @@ async fn page(
     found: RecordedTrace,
     outcome: TraceOutcome,
 ) -> ApiResult {
-    let question = found.question();
+    let (question, given) = (found.question(), found.values());
     let RecordedTrace { trace, record } = found;
     let (replayed, now) = match outcome {
         TraceOutcome::Shown => (None, None),
@@ -312,7 +326,12 @@ async fn page(
     let evaluations = evaluations
         .map(|found| told_apart(found.into_iter().map(|evaluation| (evaluation.id, evaluation.name))));
     // Not everybody who may see an answer may still ask.
-    let name = asking.find(&actor, trace.agent_id).await.map(|asked| asked.agent().name.clone());
+    let asked = asking.find(&actor, trace.agent_id).await.ok();
+    let needed = match &asked {
+        Some(asked) => asking.needed_values(asked).await?,
+        None => Vec::new(),
+    };
+    let name = asked.map(|asked| asked.agent().name.clone());
     let can_ask_again = question.is_some();
     let question = question.unwrap_or_else(|| NO_QUESTION.to_owned());
     let steps: Vec<StepRow> = whole.steps.into_iter().map(StepRow::from).collect();
@@ -321,7 +340,7 @@ async fn page(
     let page = TracePage {
         id: trace.id,
         agent: trace.agent_id,
-        name: name.unwrap_or_else(|_| "The agent".to_owned()),
+        name: name.unwrap_or_else(|| "The agent".to_owned()),
         version: whole.agent_version,
         question,
         at: trace.created_at,
@@ -335,6 +354,7 @@ async fn page(
         steps,
         answer,
         can_ask_again,
+        values: PromptValue::all(needed, &given),
         now,
         cited,
         failure,

@@ -110,8 +110,8 @@ impl AskService {
         Ok(AskableAgent { asked: briefing.ok_or_else(|| ApiError::not_found("agent"))?.into(), owner })
     }
 
-    /// The names of the values that an agent's prompt takes besides the question. Programs send them along; a page has none, and cannot
-    /// ask such an agent.
+    /// The names of the values that an agent's prompt takes besides the question. Whoever asks sends them along; a published page has
+    /// none, and cannot ask such an agent.
     pub(crate) async fn needed_values(&self, asked: &AskableAgent) -> Result<Vec<String>, ApiError> {
         Ok(run::needed_values(&self.db, asked.asked.clone()).await?)
     }

@@ -236,7 +236,7 @@ impl PublicationService {
         Ok(page)
     }
 
-    /// Refuses an agent whose prompt takes values besides the question: a page has none, and could only fail.
+    /// Refuses an agent whose prompt takes values besides the question: a published page does not ask for them, and could only fail.
     async fn refuse_what_needs_values(&self, owner: RowOwner, agent: AgentId) -> Result<(), ApiError> {
         let found = db::agents::find(&self.db, owner.workspace_id, agent).await?.ok_or_else(unknown_agent)?;
         let needed = run::needed_values(&self.db, found.into()).await?;
@@ -244,7 +244,7 @@ impl PublicationService {
             return Ok(());
         }
         let message = format!(
-            "The agent's prompt takes values that no page has ({}), so that it cannot be asked on one. Take them out of its prompt, or give it another one.",
+            "The agent's prompt takes values that a published page does not ask for ({}), so that it cannot be asked on one. Take them out of its prompt, or give it another one.",
             needed.join(", ")
         );
         Err(ApiError::new(ApiErrorKind::Conflict, "needs_values", message))

@@ -11,7 +11,7 @@ use lectern_shared::{
     ids::{TraceId, WorkspaceId},
     model::Json,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -34,6 +34,12 @@ impl RecordedTrace {
         let recorded = self.record.as_ref().and_then(|Json(record)| record.pointer("/setup/question"));
         let recorded = recorded.and_then(Value::as_str).filter(|question| !question.trim().is_empty());
         recorded.or_else(|| question_of(&self.trace.body.0)).map(str::to_owned)
+    }
+
+    /// The values that went with it for the agent's prompt, as far as the record says.
+    pub(crate) fn values(&self) -> Map<String, Value> {
+        let recorded = self.record.as_ref().and_then(|Json(record)| record.pointer("/setup/values"));
+        recorded.and_then(Value::as_object).cloned().unwrap_or_default()
     }
 }
 

@@ -167,6 +167,7 @@ pub(super) async fn prepare(
         session: question.session.clone(),
         style,
         question: question.text.clone(),
+        values: told::values_given(template.as_ref(), &question.variables),
         is_nested,
         prompt,
         history,

@@ -7,7 +7,7 @@ use lectern_shared::{
     model::run::TerminationReason,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::sources::RetrievedExcerpt;
@@ -44,6 +44,9 @@ pub(super) struct RunSetup {
     pub(super) model: String,
     /// What was asked.
     pub(super) question: String,
+    /// The values that went with it for the agent's prompt, each by its name. Records of before have none.
+    #[serde(default)]
+    pub(super) values: Map<String, Value>,
     /// Another agent asks, and not a user.
     pub(super) is_nested: bool,
     /// The agent's own prompt, filled in.

@@ -2,6 +2,7 @@
 
 use lectern_db::{self as db, Db};
 use lectern_shared::model::agent::Agent;
+use serde_json::{Map, Value};
 
 use super::{AgentPrompt, AgentToAsk};
 use crate::{AgentError, models::ModelProvider, prompt::PromptTemplate};
@@ -36,6 +37,16 @@ pub(super) async fn template(
 pub(super) fn values_of(template: &PromptTemplate) -> Vec<String> {
     let variables = template.variables().into_iter().filter(|name| !OWN_VARIABLES.contains(name));
     variables.map(str::to_owned).collect()
+}
+
+/// Those of the values that came with a question which a template puts in.
+pub(super) fn values_given(
+    template: Option<&PromptTemplate>,
+    variables: &Map<String, Value>,
+) -> Map<String, Value> {
+    let needed = template.map(values_of).unwrap_or_default();
+    let given = |name: String| variables.get(&name).cloned().map(|value| (name, value));
+    needed.into_iter().filter_map(given).collect()
 }
 
 /// The names of the values without which an agent cannot be asked, besides the question.

@@ -52,7 +52,7 @@ struct AgentPage {
     frame: Frame,
     id: AgentId,
     fields: AgentFields,
-    /// What its prompt takes besides the question, which pages do not have.
+    /// What its prompt takes besides the question.
     needed: String,
     documents: LinkedDocuments,
     collections: LinkedCollections,

@@ -30,7 +30,7 @@ struct PublishPage {
     frame: Frame,
     id: AgentId,
     name: String,
-    /// What its prompt takes besides the question, which pages do not have.
+    /// What its prompt takes besides the question, which published pages do not have.
     needed: String,
     /// The page's whole address; empty for an agent that is not published.
     url: String,

@@ -58,7 +58,8 @@ function follow(asked, turn) {
 
 async function run() {
   const question = box.value.trim();
-  if (!question || running) return;
+  // The browser says which value is missing that goes with the question.
+  if (!question || running || !form.reportValidity()) return;
   running = new AbortController();
   const body = new URLSearchParams(new FormData(form));
   log.querySelector("[data-hints]")?.remove();
@@ -106,7 +107,7 @@ async function run() {
       const told = error instanceof Error ? BROKEN_OFF : error;
       const tell = (words) => write(problem.appendChild(element("p", "")), words);
       tell(wordsOf(told) ?? "The question could not be answered. Ask again.");
-      for (const field of told.fields ?? []) tell(`${field.path} ${field.message}`);
+      for (const { path, message } of told.fields ?? []) tell(`${labelOf(path)} ${message}`);
       if (!box.value) box.value = question;
       say(problem.textContent);
     }
@@ -116,6 +117,11 @@ async function run() {
   ask.disabled = false;
   show();
   if (document.activeElement === document.body || document.activeElement === stop) box.focus();
+}
+
+/** What a field is called on the page; those that are not on it, as programs know them. */
+function labelOf(name) {
+  return form.elements.namedItem(name)?.labels?.[0]?.textContent ?? name;
 }
 
 async function problemOf(response) {
