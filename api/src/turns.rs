@@ -67,6 +67,8 @@ struct KeySemaphores {
     turns: Arc<Semaphore>,
     /// A place for each that has a turn or waits for one.
     places: Arc<Semaphore>,
+    /// Places that are free when every turn is taken and nobody waits.
+    waiting: usize,
 }
 
 /// A place among those of an asker who have or await a turn. It is free again when this is dropped, or the turn that came of it.
@@ -84,7 +86,7 @@ pub(crate) struct FairPermit {
     _own: OwnedSemaphorePermit,
     _place: OwnedSemaphorePermit,
     /// Remembered until its last turn has ended.
-    _asker: Arc<KeySemaphores>,
+    asker: Arc<KeySemaphores>,
 }
 
 impl<K: Eq + Hash> FairSemaphore<K> {
@@ -124,10 +126,9 @@ impl<K: Eq + Hash> FairSemaphore<K> {
             askers.retain(|_, asker| asker.strong_count() > 0);
         }
         let SemaphoreLimits { of_one, waiting, .. } = self.bounds;
-        let asker = Arc::new(KeySemaphores {
-            turns: semaphore(of_one),
-            places: semaphore(of_one.saturating_add(waiting)),
-        });
+        let (turns, places) = (semaphore(of_one), semaphore(of_one.saturating_add(waiting)));
+        let waiting = places.available_permits().saturating_sub(turns.available_permits());
+        let asker = Arc::new(KeySemaphores { turns, places, waiting });
         askers.insert(key, Arc::downgrade(&asker));
         asker
     }
@@ -145,7 +146,7 @@ impl PermitSlot {
             Some((own, self.of_lane(lane).await?))
         };
         let (own, lane) = timeout(self.patience, turn).await.ok().flatten().ok_or(PermitError::Late)?;
-        Ok(FairPermit { _lane: lane, _own: own, _place: self.place, _asker: self.asker })
+        Ok(FairPermit { _lane: lane, _own: own, _place: self.place, asker: self.asker })
     }
 
     async fn of_lane(&self, lane: PermitLane) -> Option<OwnedSemaphorePermit> {
@@ -163,6 +164,11 @@ impl PermitSlot {
 }
 
 impl FairPermit {
+    /// Whether further ones of its asker wait for a turn.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.asker.places.available_permits() < self.asker.waiting
+    }
+
     /// Does blocking work. The turn goes with the work: a caller that goes away does not let another piece begin before this one
     /// ends.
     ///
@@ -273,6 +279,20 @@ mod tests {
         // Whoever goes away leaves its place.
         drop(waiting.pop());
         assert!(poll!(Box::pin(turns.acquire("one"))).is_pending());
+    }
+
+    #[tokio::test]
+    async fn a_turn_tells_whether_others_of_its_asker_wait() {
+        let turns = turns(9, 2, 9);
+        let [first, second] = [turns.acquire("one").await, turns.acquire("one").await];
+        let [first, _second] = [first, second].map(|turn| turn.ok().unwrap());
+        let other = turns.acquire("other").await.ok().unwrap();
+        assert!(!first.is_awaited());
+        let mut waiting = Box::pin(turns.acquire("one"));
+        assert!(poll!(&mut waiting).is_pending());
+        assert!(first.is_awaited() && !other.is_awaited());
+        drop(waiting);
+        assert!(!first.is_awaited(), "it has gone away");
     }
 
     #[tokio::test]

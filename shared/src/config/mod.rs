@@ -153,7 +153,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_OIDC_ROLES", "none", "roles of groups, `group=role` separated by commas, with `*` for everybody: they are given, changed and taken away at each sign-in by the provider";
     "LECTERN_OIDC_WORKSPACE", "none", "the id of the workspace that these roles are for";
     "LECTERN_OIDC_NAME", "single sign-on", "what pages call the provider";
-    "LECTERN_RATE_LIMIT", "200/s", "requests of one credential and of one address: `200/s`, `60/m`, `200/s burst 500` (without a burst, ten times the number) or `off`. Where it limits, eight of one address's requests are worked on at once";
+    "LECTERN_RATE_LIMIT", "200/s", "requests of one credential and of one address: `200/s`, `60/m`, `200/s burst 500` (without a burst, ten times the number) or `off`. Where it limits, eight of one address's requests begin at once, and of more that wait eight every 20 ms";
     "LECTERN_REFUSAL_RATE", "20/s", "requests of one address that are refused for a fault of theirs and answered at once; answers to further ones are held back, for two seconds at most. 64 KiB that were sent count as one request more. Written as LECTERN_RATE_LIMIT";
     "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited; of theirs, `X-Forwarded-Host` and `X-Forwarded-Proto` count for the links of citations and invitations where LECTERN_PUBLIC_URL is not set";
     "LECTERN_PUBLIC_URL", "none: links begin as the request's own address did", "where browsers reach the service, such as `https://lectern.example.com`, or with a path behind it: invitations and citations link there";
