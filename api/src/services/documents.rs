@@ -251,14 +251,9 @@ impl DocumentService {
     /// One document.
     pub(crate) async fn find(&self, actor: &Actor, id: DocumentId) -> Result<FullDocument, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        let only = [id];
-        let (found, mut collections) = tokio::try_join!(
-            db::documents::find_with_content(&self.db, owner.workspace_id, id),
-            db::collections::of_documents(&self.db, owner.workspace_id, &only),
-        )?;
-        let (document, content) = found.ok_or_else(unknown)?;
-        let collections = collections.remove(&id).unwrap_or_default();
-        Ok(FullDocument { details: DocumentDetails { document, collections }, content })
+        let found = db::documents::find_with_content(&self.db, owner.workspace_id, id).await?;
+        let (details, content) = found.ok_or_else(unknown)?;
+        Ok(FullDocument { details, content })
     }
 
     /// At most `limit` of a document's passages from a number on, in the order of the source; for roles that do not edit documents

@@ -355,33 +355,6 @@ macro_rules! select_page {
 pub(crate) const LIST_POSTGRES: &str = select_page!(collections_column!(postgres));
 pub(crate) const LIST_SQLITE: &str = select_page!(collections_column!(sqlite));
 
-/// In which collections these documents of a workspace are, the oldest collections first.
-pub async fn of_documents(
-    db: &Db,
-    workspace: WorkspaceId,
-    documents: &[DocumentId],
-) -> Result<HashMap<DocumentId, Vec<CollectionId>>> {
-    let mut collections: HashMap<DocumentId, Vec<CollectionId>> = HashMap::new();
-    if documents.is_empty() {
-        return Ok(collections);
-    }
-    let pairs: Vec<(DocumentId, CollectionId)> = on!(db, |c| async {
-        let mut query = QueryBuilder::new(
-            "SELECT document_id, collection_id FROM collection_documents WHERE workspace_id = ",
-        );
-        query.push_bind(workspace).push(" AND document_id IN (");
-        let mut listed = query.separated(", ");
-        for id in documents {
-            listed.push_bind(*id);
-        }
-        query.push(") ORDER BY collection_id").build_query_as().fetch_all(c).await
-    })?;
-    for (document, collection) in pairs {
-        collections.entry(document).or_default().push(collection);
-    }
-    Ok(collections)
-}
-
 /// Links a workspace's agent and collection and returns the link; the first one when they are linked already. None when either is not
 /// the workspace's.
 pub async fn link(

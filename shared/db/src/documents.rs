@@ -19,7 +19,7 @@ pub use active::{ChangedDocument, active, changed_since};
 pub(super) use clearing::{delete_all, delete_some};
 pub use ingestions::{DocumentIngestion, ingestion, ingestions};
 pub(crate) use listing::{CollectedRow, collections_column, read_page};
-pub use listing::{DocumentDetails, find_collected, list};
+pub use listing::{DocumentDetails, find_collected, find_with_content, list};
 #[cfg(test)]
 pub(crate) use listing::{LIST_POSTGRES, LIST_SQLITE};
 
@@ -143,29 +143,6 @@ pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Opt
         .bind(id)
         .bind(workspace)
         .fetch_optional(c))?)
-}
-
-/// [`find`], with the document's inline content, if it has any.
-pub async fn find_with_content(
-    db: &Db,
-    workspace: WorkspaceId,
-    id: DocumentId,
-) -> Result<Option<(Document, Option<String>)>> {
-    #[derive(sqlx::FromRow)]
-    struct WholeDocument {
-        #[sqlx(flatten)]
-        document: Document,
-        content: Option<String>,
-    }
-    let found: Option<WholeDocument> = on!(db, |c| sqlx::query_as(select_document!(
-        ", c.content",
-        "LEFT JOIN document_contents c ON c.document_id = d.id ",
-        "d.id = $1 AND d.workspace_id = $2"
-    ))
-    .bind(id)
-    .bind(workspace)
-    .fetch_optional(c))?;
-    Ok(found.map(|WholeDocument { document, content }| (document, content)))
 }
 
 /// [`lock`], which also reads the document, and what an ingestion needs to know of it.

@@ -50,6 +50,20 @@ const FIND_POSTGRES: &str = select_document!(
 const FIND_SQLITE: &str =
     select_document!(collections_column!(sqlite), "", "d.id = $1 AND d.workspace_id = $2");
 
+/// A document with its collections and its inline content.
+macro_rules! select_whole {
+    ($collections:expr) => {
+        select_document!(
+            concat!($collections, ", c.content"),
+            "LEFT JOIN document_contents c ON c.document_id = d.id ",
+            "d.id = $1 AND d.workspace_id = $2"
+        )
+    };
+}
+
+const WHOLE_POSTGRES: &str = select_whole!(collections_column!(postgres));
+const WHOLE_SQLITE: &str = select_whole!(collections_column!(sqlite));
+
 /// A document, and the collections that it is in.
 #[derive(Clone, Debug)]
 pub struct DocumentDetails {
@@ -97,6 +111,20 @@ pub(crate) fn read_page<C: CollectionColumn>(page: Vec<CollectedRow<C>>) -> Resu
     page.into_iter().map(CollectedRow::read).collect()
 }
 
+/// A document with its inline content.
+#[derive(sqlx::FromRow)]
+struct WholeRow<C> {
+    #[sqlx(flatten)]
+    row: CollectedRow<C>,
+    content: Option<String>,
+}
+
+impl<C: CollectionColumn> WholeRow<C> {
+    fn read(self) -> Result<(DocumentDetails, Option<String>)> {
+        Ok((self.row.read()?, self.content))
+    }
+}
+
 /// A document, and what PostgreSQL knows the transaction by that reads it.
 #[derive(sqlx::FromRow)]
 struct LastRead {
@@ -123,6 +151,26 @@ pub async fn list(
             let page = sqlx::query_as(LIST_SQLITE).bind(workspace).bind(before).bind(i64::from(limit));
             let page: Vec<CollectedRow<Option<String>>> = page.fetch_all(readers).await?;
             read_page(page)
+        }
+    }
+}
+
+/// One of a workspace's documents, with its inline content, if it has any.
+pub async fn find_with_content(
+    db: &Db,
+    workspace: WorkspaceId,
+    id: DocumentId,
+) -> Result<Option<(DocumentDetails, Option<String>)>> {
+    match db {
+        Db::Postgres { pool, .. } => {
+            let read = sqlx::query_as(WHOLE_POSTGRES).bind(id).bind(workspace);
+            let found: Option<WholeRow<Vec<Uuid>>> = silence::answered(read.fetch_optional(pool)).await?;
+            found.map(WholeRow::read).transpose()
+        }
+        Db::Sqlite { readers, .. } => {
+            let read = sqlx::query_as(WHOLE_SQLITE).bind(id).bind(workspace);
+            let found: Option<WholeRow<Option<String>>> = read.fetch_optional(readers).await?;
+            found.map(WholeRow::read).transpose()
         }
     }
 }

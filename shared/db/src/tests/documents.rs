@@ -93,6 +93,8 @@ async fn a_document_is_read_as_it_was_written() {
             "{}",
             t.name
         );
+        let (_, content) = documents::find_with_content(&t.db, workspace, new.id).await.unwrap().unwrap();
+        assert_eq!(content.as_deref(), Some("inline"), "{}", t.name);
 
         let source = documents::source(&t.db, workspace, new.id).await.unwrap().unwrap();
         assert_eq!(

@@ -144,6 +144,10 @@ async fn a_page_says_in_which_collections_each_document_is() {
             assert_eq!((found.document.id, &found.collections), (*id, collections), "{}: read alone", t.name);
             let strangers = commit!(t.db, |tx| documents::find_collected(tx, other, *id));
             assert!(strangers.is_none(), "{}", t.name);
+            let (whole, _) = documents::find_with_content(&t.db, owner, *id).await.unwrap().unwrap();
+            assert_eq!((whole.document.id, &whole.collections), (*id, collections), "{}: read whole", t.name);
+            let strangers = documents::find_with_content(&t.db, other, *id).await.unwrap();
+            assert!(strangers.is_none(), "{}", t.name);
         }
     }
 }
