@@ -1,8 +1,8 @@
 //! What an agent has: links to documents, to collections, and to tools.
 
 use lectern_db::{
-    self as db, Db, Tx,
-    agents::{LinkedDocument, NamedLink},
+    self as db, Db,
+    agents::{LinkedDocument, MadeLink, NamedLink},
     choices::NamedChoices,
     tools::LinkOutcome,
 };
@@ -10,10 +10,7 @@ use lectern_derive::RequestBody;
 use lectern_jobs::JobQueue;
 use lectern_shared::{
     clock::Clock,
-    ids::{
-        AgentCollectionId, AgentDocumentId, AgentId, AgentToolId, CollectionId, DocumentId, ToolId,
-        WorkspaceId,
-    },
+    ids::{AgentCollectionId, AgentDocumentId, AgentId, AgentToolId, CollectionId, DocumentId, ToolId},
     model::{
         agent::AgentDocument,
         collection::AgentCollection,
@@ -66,18 +63,6 @@ pub(crate) struct NewAgentTool {
     tool_id: GivenId<ToolId>,
 }
 
-/// Queues a document that is being linked to an agent, if nothing of it can be searched and nothing is under way: whoever links it means to ask
-/// it. Tells whether it did; the doorbell is to be rung after the commit.
-pub(super) async fn queue_unpublished(
-    jobs: &JobQueue,
-    tx: &mut Tx,
-    workspace: WorkspaceId,
-    document: DocumentId,
-) -> Result<bool, ApiError> {
-    Ok(db::jobs::ended_unpublished(tx, document).await?
-        && jobs.enqueue_ingest(tx, workspace, document).await?)
-}
-
 /// Links between agents and documents. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct AgentDocumentService {
@@ -105,9 +90,12 @@ impl AgentDocumentService {
         let agent = new.agent_id.map_err(|_| ApiError::not_found("agent"))?;
         let document = new.document_id.map_err(|_| ApiError::not_found("document"))?;
         let mut tx = self.db.begin().await?;
-        let link = db::agents::link(&mut tx, owner, agent, document, self.clock.now()).await?;
-        let link = link.ok_or_else(|| ApiError::not_found("agent or document"))?;
-        let queued = queue_unpublished(&self.jobs, &mut tx, owner.workspace_id, document).await?;
+        let made = db::agents::link(&mut tx, owner, agent, document, self.clock.now()).await?;
+        let MadeLink { link, ended_unpublished } =
+            made.ok_or_else(|| ApiError::not_found("agent or document"))?;
+        // Whoever links it means to ask it.
+        let queued =
+            ended_unpublished && self.jobs.enqueue_ingest(&mut tx, owner.workspace_id, document).await?;
         let created = self.creations.commit(tx, once, &link, tell).await?;
         if queued {
             self.jobs.doorbell().ring(1);

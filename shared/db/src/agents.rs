@@ -10,7 +10,7 @@ use lectern_shared::{
     },
 };
 
-use crate::{Db, Result, Tx, documents, execute, locks, memory, on};
+use crate::{Db, Result, Tx, documents, execute, jobs::has_ended_unpublished, locks, memory, on};
 
 /// Adds an agent.
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
@@ -160,6 +160,38 @@ pub async fn erase_session(
     Ok(true)
 }
 
+/// A new link, or the one that there was before.
+#[derive(Debug, sqlx::FromRow)]
+pub struct MadeLink {
+    /// The link.
+    #[sqlx(flatten)]
+    pub link: AgentDocument,
+    /// Whether nothing of its document [is searchable](crate::jobs::ended_unpublished), and nothing is under way to change that.
+    pub ended_unpublished: bool,
+}
+
+/// Adds a link between the agent $4 and the document $5, unless they are linked already.
+macro_rules! insert_link {
+    () => {
+        "INSERT INTO agent_documents (id, workspace_id, created_by, agent_id, document_id, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (agent_id, document_id) DO NOTHING"
+    };
+}
+
+/// The [`MadeLink`] of the agent $4 and the document $5.
+macro_rules! select_made {
+    ($links:literal) => {
+        concat!(
+            "SELECT *, ",
+            has_ended_unpublished!("$5"),
+            " AS ended_unpublished FROM ",
+            $links,
+            "agent_documents WHERE agent_id = $4 AND document_id = $5 AND workspace_id = $2"
+        )
+    };
+}
+
 /// Links a workspace's agent and document and returns the link; the first one when they are linked already. None when either
 /// is not the workspace's.
 pub async fn link(
@@ -168,22 +200,38 @@ pub async fn link(
     agent: AgentId,
     document: DocumentId,
     now: Timestamp,
-) -> Result<Option<AgentDocument>> {
+) -> Result<Option<MadeLink>> {
+    /// What is added in a statement cannot be read by it, but for what it tells of that.
+    const TOLD: &str = concat!(
+        "WITH added AS (",
+        insert_link!(),
+        " RETURNING *), raised AS (UPDATE agents SET version = version + 1
+                                   WHERE id = $4 AND workspace_id = $2 AND EXISTS (SELECT 1 FROM added)) ",
+        select_made!("(SELECT * FROM added UNION ALL SELECT * FROM agent_documents) AS ")
+    );
+    const READ: &str = concat!(
+        insert_link!(),
+        "; UPDATE agents SET version = version + 1 WHERE id = $4 AND workspace_id = $2 AND changes() > 0; ",
+        select_made!("")
+    );
     let workspace = owner.workspace_id;
-    // Neither end may be on its way out at this moment.
+    // Neither end may be on its way out at this moment. In statements of their own: what is read behind a lock is as whoever had it left it.
     if !documents::lock(tx, workspace, document).await? || !lock_row(tx, workspace, agent).await? {
         return Ok(None);
     }
-    if add_link(tx, owner, agent, document, now).await? {
-        raise_version(tx, workspace, agent).await?;
-    }
-    Ok(on!(tx, |c| sqlx::query_as(
-        "SELECT * FROM agent_documents WHERE agent_id = $1 AND document_id = $2 AND workspace_id = $3"
-    )
-    .bind(agent)
-    .bind(document)
-    .bind(workspace)
-    .fetch_optional(c))?)
+    // In one round trip, since others wait for the workspace's row meanwhile.
+    let add_and_read = match tx {
+        Tx::Postgres(_) => TOLD,
+        Tx::Sqlite(_) => READ,
+    };
+    Ok(on!(tx, |c| sqlx::query_as(add_and_read)
+        .bind(AgentDocumentId::generate())
+        .bind(workspace)
+        .bind(owner.creator())
+        .bind(agent)
+        .bind(document)
+        .bind(now)
+        .fetch_optional(c))?)
 }
 
 /// Links an agent that this transaction has made to a document, which makes no other version of it; false when the document is not the
@@ -198,33 +246,17 @@ pub async fn link_new(
     if !documents::lock(tx, owner.workspace_id, document).await? {
         return Ok(false);
     }
-    add_link(tx, owner, agent, document, now).await?;
-    Ok(true)
-}
-
-/// Adds a link between an agent and a document that stay meanwhile; false when they are linked already.
-async fn add_link(
-    tx: &mut Tx,
-    owner: RowOwner,
-    agent: AgentId,
-    document: DocumentId,
-    now: Timestamp,
-) -> Result<bool> {
-    let rows = execute!(
+    execute!(
         tx,
-        sqlx::query(
-            "INSERT INTO agent_documents (id, workspace_id, created_by, agent_id, document_id, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (agent_id, document_id) DO NOTHING"
-        )
-        .bind(AgentDocumentId::generate())
-        .bind(owner.workspace_id)
-        .bind(owner.creator())
-        .bind(agent)
-        .bind(document)
-        .bind(now)
+        sqlx::query(insert_link!())
+            .bind(AgentDocumentId::generate())
+            .bind(owner.workspace_id)
+            .bind(owner.creator())
+            .bind(agent)
+            .bind(document)
+            .bind(now)
     )?;
-    Ok(rows > 0)
+    Ok(true)
 }
 
 /// One of a workspace's links.

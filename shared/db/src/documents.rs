@@ -38,7 +38,11 @@ use lectern_shared::{
 use serde_json::{Map, Value};
 use sqlx::QueryBuilder;
 
-use crate::{Db, Result, Tx, commit::pg_identity, execute, on, receipts, silence};
+use crate::{
+    Db, Result, Tx,
+    commit::{PgIdentity, pg_identity},
+    execute, on, receipts, silence,
+};
 
 /// A new document's row.
 #[derive(Debug)]
@@ -284,25 +288,43 @@ macro_rules! select_locked {
 }
 
 /// Locks the workspace $2 and the document $1 in one round trip, and in the order of locks: rows are locked after they were joined, for which
-/// the workspace's has to be had, and a document that was changed or deleted meanwhile is looked at anew.
-const LOCK_BOTH: &str = "WITH own AS (UPDATE workspaces SET fair_at = fair_at WHERE id = $2 RETURNING id)
-     SELECT d.revision FROM own JOIN documents d ON d.workspace_id = own.id
-     WHERE d.id = $1 AND d.deleted_at IS NULL FOR NO KEY UPDATE OF d";
+/// the workspace's has to be had, and a document that was changed or deleted meanwhile is looked at anew. What a transaction has to know at
+/// its end comes along.
+const LOCK_BOTH: &str = concat!(
+    "WITH own AS (UPDATE workspaces SET fair_at = fair_at WHERE id = $2 RETURNING id, deleted_at)
+     SELECT own.deleted_at IS NULL AS is_active, ",
+    pg_identity!(),
+    " FROM own JOIN documents d ON d.workspace_id = own.id
+     WHERE d.id = $1 AND d.deleted_at IS NULL FOR NO KEY UPDATE OF d"
+);
+
+/// The workspace of a document that is locked with it.
+#[derive(sqlx::FromRow)]
+struct LockedWorkspace {
+    is_active: bool,
+    #[sqlx(flatten)]
+    identity: PgIdentity,
+}
 
 /// Keeps one of a workspace's documents as it is until the transaction ends; false when there is no such document. The workspace is
 /// [locked](crate::locks::lock_workspace) with it.
 pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<bool> {
     let revision: Option<i64> = match tx {
+        Tx::Postgres(c) if !c.knows_locked(workspace) => {
+            let both = sqlx::query_as(LOCK_BOTH).bind(id).bind(workspace);
+            let locked: Option<LockedWorkspace> = silence::answered(both.fetch_optional(&mut **c)).await?;
+            let Some(LockedWorkspace { is_active, identity }) = locked else { return Ok(false) };
+            c.note(Some(identity));
+            c.note_locked(workspace);
+            if is_active {
+                c.note_active(workspace);
+            }
+            return Ok(true);
+        }
         Tx::Postgres(c) => {
             // As an update would.
-            let alone = select_locked!("FOR NO KEY UPDATE");
-            let lock = if c.knows_locked(workspace) { alone } else { LOCK_BOTH };
-            let locked = sqlx::query_scalar(lock).bind(id).bind(workspace).fetch_optional(&mut **c);
-            let locked = silence::answered(locked).await?;
-            if locked.is_some() {
-                c.note_locked(workspace);
-            }
-            locked
+            let alone = sqlx::query_scalar(select_locked!("FOR NO KEY UPDATE")).bind(id).bind(workspace);
+            silence::answered(alone.fetch_optional(&mut **c)).await?
         }
         Tx::Sqlite(c) => {
             sqlx::query_scalar(select_locked!("")).bind(id).bind(workspace).fetch_optional(&mut **c).await?

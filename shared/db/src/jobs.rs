@@ -399,16 +399,23 @@ pub async fn renew(
 }
 
 /// Whether nothing of a document is searchable, and nothing is under way to change that.
+macro_rules! has_ended_unpublished {
+    ($document:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM jobs JOIN documents ON documents.id = jobs.document_id
+                     WHERE jobs.document_id = ",
+            $document,
+            " AND jobs.state IN ('dead', 'cancelled') AND documents.active_generation IS NULL)"
+        )
+    };
+}
+pub(super) use has_ended_unpublished;
+
+/// Whether nothing of a document is searchable, and nothing is under way to change that.
 pub async fn ended_unpublished(tx: &mut Tx, document: DocumentId) -> Result<bool> {
-    let found: Option<JobId> = on!(tx, |c| {
-        sqlx::query_scalar(
-        "SELECT jobs.id FROM jobs JOIN documents ON documents.id = jobs.document_id
-         WHERE jobs.document_id = $1 AND jobs.state IN ('dead', 'cancelled') AND documents.active_generation IS NULL"
-    )
-    .bind(document)
-    .fetch_optional(c)
-    })?;
-    Ok(found.is_some())
+    Ok(on!(tx, |c| sqlx::query_scalar(concat!("SELECT ", has_ended_unpublished!("$1")))
+        .bind(document)
+        .fetch_one(c))?)
 }
 
 /// Counts the jobs by what they wait for.

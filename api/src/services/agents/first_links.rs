@@ -7,7 +7,7 @@ use lectern_shared::{
 };
 
 use super::AgentService;
-use crate::{error::ApiError, services::links::queue_unpublished};
+use crate::error::ApiError;
 
 /// Documents and collections that a new agent is linked to.
 #[derive(Default)]
@@ -38,7 +38,10 @@ impl AgentService {
             if !db::agents::link_new(tx, owner, agent, document, now).await? {
                 continue;
             }
-            queued += usize::from(queue_unpublished(&self.jobs, tx, owner.workspace_id, document).await?);
+            // Whoever links it means to ask it.
+            let is_queued = db::jobs::ended_unpublished(tx, document).await?
+                && self.jobs.enqueue_ingest(tx, owner.workspace_id, document).await?;
+            queued += usize::from(is_queued);
         }
         Ok(queued)
     }

@@ -62,7 +62,7 @@ async fn link(
     agent: AgentId,
     document: DocumentId,
 ) -> Option<AgentDocumentId> {
-    commit!(db, |tx| agents::link(tx, made_in(workspace), agent, document, at(5))).map(|link| link.id)
+    commit!(db, |tx| agents::link(tx, made_in(workspace), agent, document, at(5))).map(|made| made.link.id)
 }
 
 pub(super) async fn version(db: &Db, agent: AgentId) -> i64 {
@@ -161,6 +161,8 @@ async fn linking_twice_returns_the_first_link() {
         let (agent, document) =
             (agent(&t.db, workspace, at(0)).await, document(&t.db, workspace, "one", at(0)).await);
         let first = commit!(t.db, |tx| agents::link(tx, made_in(workspace), agent, document, at(5))).unwrap();
+        assert_eq!((first.ended_unpublished, version(&t.db, agent).await), (false, 2), "{}", t.name);
+        let first = first.link;
         assert_eq!(
             (first.agent_id, first.document_id, first.owner),
             (agent, document, made_in(workspace)),
@@ -168,7 +170,8 @@ async fn linking_twice_returns_the_first_link() {
             t.name
         );
         let second =
-            commit!(t.db, |tx| agents::link(tx, made_in(workspace), agent, document, at(9))).unwrap();
+            commit!(t.db, |tx| agents::link(tx, made_in(workspace), agent, document, at(9))).unwrap().link;
+        assert_eq!(version(&t.db, agent).await, 2, "{}: nothing has changed", t.name);
         assert_eq!((second.id, second.created_at), (first.id, at(5)), "{}", t.name);
         let links = agents::list_links(&t.db, workspace, None, end(), 10).await.unwrap();
         assert_eq!(links.iter().map(|link| link.id).collect::<Vec<_>>(), [first.id], "{}", t.name);

@@ -214,7 +214,7 @@ async fn a_deleted_document_is_gone_for_every_reader_at_once() {
         let workspace = workspace(&t.db, at(0)).await;
         let (id, generation) = published(&t.db, workspace, "one", &["text"], at(0)).await;
         let agent = agent(&t.db, workspace, at(0)).await;
-        let link = commit!(t.db, |tx| agents::link(tx, made_in(workspace), agent, id, at(0))).unwrap();
+        let link = commit!(t.db, |tx| agents::link(tx, made_in(workspace), agent, id, at(0))).unwrap().link;
         let epoch = documents::search_epoch(&t.db, workspace).await.unwrap();
         assert!(delete(&t.db, workspace, id, 1).await, "{}", t.name);
 
