@@ -9,6 +9,18 @@ use lectern_shared::{
 
 use crate::{Db, Result, Tx, audit, documents::deletion::DocumentHoldings, execute, on};
 
+/// A receipt of what was just counted, as an INSERT of these values, or of a selection of them.
+macro_rules! insert_receipt {
+    ($values:literal) => {
+        concat!(
+            "INSERT INTO deletion_receipts (document_id, workspace_id, name, deleted_at, deleted_by, passages, index_entries, vectors,
+                                            bytes, links, remaining) ",
+            $values
+        )
+    };
+}
+pub(super) use insert_receipt;
+
 /// Writes down what there is of a document that is about to be deleted in this transaction.
 pub async fn open(
     tx: &mut Tx,
@@ -20,20 +32,16 @@ pub async fn open(
 ) -> Result<()> {
     execute!(
         tx,
-        sqlx::query(
-            "INSERT INTO deletion_receipts (document_id, workspace_id, name, deleted_at, deleted_by, passages, index_entries, vectors,
-                                            bytes, links, remaining)
-             VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, 0)"
-        )
-        .bind(document)
-        .bind(workspace)
-        .bind(held.name.as_str())
-        .bind(now)
-        .bind(by)
-        .bind(held.chunks)
-        .bind(held.vectors)
-        .bind(held.bytes)
-        .bind(held.links)
+        sqlx::query(insert_receipt!("VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, 0)"))
+            .bind(document)
+            .bind(workspace)
+            .bind(held.name.as_str())
+            .bind(now)
+            .bind(by)
+            .bind(held.chunks)
+            .bind(held.vectors)
+            .bind(held.bytes)
+            .bind(held.links)
     )?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{bump_search_epoch, content, set_changed_epoch};
-use crate::{Result, Tx, execute, on, silence};
+use crate::{PgWrite, Result, Tx, execute, on, silence};
 
 /// What a document's row is set to when it is deleted.
 macro_rules! set_deleted {
@@ -20,30 +20,6 @@ macro_rules! set_deleted {
             set_changed_epoch!()
         )
     };
-}
-
-/// Deletes one of a workspace's documents, in a transaction that has begun another search epoch. False when there is no such document.
-pub(super) async fn delete_one(
-    tx: &mut Tx,
-    workspace: WorkspaceId,
-    id: DocumentId,
-    now: Timestamp,
-    purge_at: Timestamp,
-) -> Result<bool> {
-    let found: Option<DocumentId> = on!(tx, |c| {
-        sqlx::query_scalar(concat!(
-            "UPDATE documents SET ",
-            set_deleted!("$3"),
-            " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
-        ))
-        .bind(id)
-        .bind(workspace)
-        .bind(now)
-        .fetch_optional(c)
-    })?;
-    let Some(found) = found else { return Ok(false) };
-    clear(tx, &[found], now, purge_at).await?;
-    Ok(true)
 }
 
 /// What becomes of what documents have, up to the condition which says of which ones, or to the moment before it.
@@ -65,30 +41,85 @@ macro_rules! cleared {
     };
 }
 
+/// Removes what documents have besides their rows and generations, for PostgreSQL: parts of a statement, up to its end. `$documents` is the
+/// condition, behind `document_id`.
+macro_rules! clear_but_generations {
+    ($documents:literal, $now:literal) => {
+        concat!(
+            "contents AS (",
+            cleared!(contents),
+            " WHERE document_id ",
+            $documents,
+            "), links AS (",
+            cleared!(links),
+            " WHERE document_id ",
+            $documents,
+            "), places AS (",
+            cleared!(places),
+            " WHERE document_id ",
+            $documents,
+            "), stopped AS (",
+            cleared!(jobs),
+            $now,
+            " WHERE document_id ",
+            $documents,
+            ")"
+        )
+    };
+}
+
+/// Deletes the document $1 of the workspace $2 at $3.
+macro_rules! delete_document {
+    () => {
+        concat!(
+            "UPDATE documents SET ",
+            set_deleted!("$3"),
+            " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
+        )
+    };
+}
+
+/// Deletes one of a workspace's documents, in a transaction that has begun another search epoch. False when there is no such document.
+pub(super) async fn delete_one(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+    now: Timestamp,
+    purge_at: Timestamp,
+) -> Result<bool> {
+    const AND_CLEAR: &str = concat!(
+        "WITH gone AS (",
+        delete_document!(),
+        "), ",
+        clear_but_generations!("= (SELECT id FROM gone)", "$3"),
+        " SELECT id FROM gone"
+    );
+    let statement = match tx {
+        // In the order of locks: a job is found by its document's row.
+        Tx::Postgres(_) => AND_CLEAR,
+        Tx::Sqlite(_) => delete_document!(),
+    };
+    let found: Option<DocumentId> =
+        on!(tx, |c| sqlx::query_scalar(statement).bind(id).bind(workspace).bind(now).fetch_optional(c))?;
+    let Some(found) = found else { return Ok(false) };
+    match tx {
+        Tx::Postgres(tx) => remove_generations(tx, vec![*found.as_uuid()], purge_at).await?,
+        Tx::Sqlite(_) => clear(tx, &[found], now, purge_at).await?,
+    }
+    Ok(true)
+}
+
 /// Removes what documents have besides their rows, which are deleted: their jobs are cancelled, and their generations are left for the
 /// sweeper, which may begin at `purge_at`.
 async fn clear(tx: &mut Tx, documents: &[DocumentId], now: Timestamp, purge_at: Timestamp) -> Result<()> {
-    const BUT_GENERATIONS: &str = concat!(
-        "WITH contents AS (",
-        cleared!(contents),
-        " WHERE document_id = ANY($1)), links AS (",
-        cleared!(links),
-        " WHERE document_id = ANY($1)), places AS (",
-        cleared!(places),
-        " WHERE document_id = ANY($1)) ",
-        cleared!(jobs),
-        "$2 WHERE document_id = ANY($1)"
-    );
     match tx {
-        // In two round trips, since others wait for the workspace's row meanwhile. Which part of a statement comes first nobody can tell, and
-        // generations come after jobs, as everywhere.
+        // In two round trips, since others wait for the workspace's row meanwhile.
         Tx::Postgres(tx) => {
             let ids: Vec<Uuid> = documents.iter().map(|id| *id.as_uuid()).collect();
-            let others = sqlx::query(BUT_GENERATIONS).bind(ids.clone()).bind(now);
+            let others = concat!("WITH ", clear_but_generations!("= ANY($1)", "$2"), " SELECT 1");
+            let others = sqlx::query(others).bind(ids.clone()).bind(now);
             silence::answered(others.execute(&mut **tx)).await?;
-            let generations = concat!(cleared!(generations), "$2 WHERE document_id = ANY($1)");
-            let generations = sqlx::query(generations).bind(ids).bind(purge_at);
-            silence::answered(generations.execute(&mut **tx)).await?;
+            remove_generations(tx, ids, purge_at).await?;
         }
         Tx::Sqlite(tx) => {
             for (statement, moment) in [
@@ -111,6 +142,15 @@ async fn clear(tx: &mut Tx, documents: &[DocumentId], now: Timestamp, purge_at: 
             }
         }
     }
+    Ok(())
+}
+
+/// Leaves the generations of documents for the sweeper, which may begin at `purge_at`. They come after jobs, as everywhere, and in a statement
+/// of their own: of a statement's parts nobody can tell which comes first, and whoever holds a job may be adding one.
+async fn remove_generations(tx: &mut PgWrite, documents: Vec<Uuid>, purge_at: Timestamp) -> Result<()> {
+    let removed = concat!(cleared!(generations), "$2 WHERE document_id = ANY($1)");
+    let removed = sqlx::query(removed).bind(documents).bind(purge_at);
+    silence::answered(removed.execute(&mut **tx)).await?;
     Ok(())
 }
 

@@ -1,16 +1,17 @@
 //! What is stored of a document besides its row, and who comes while it is deleted.
 
-use lectern_shared::model::space::EmbeddingSpace;
+use lectern_shared::model::{receipt::DeletionReceipt, space::EmbeddingSpace};
 
 use crate::{
     agents,
     documents::{
         self,
-        deletion::{DocumentHoldings, holdings},
+        deletion::{DocumentHoldings, delete_with_receipt, holdings},
     },
+    generations, receipts,
     testing::{
-        at, both, claim, commit, document, enqueue, finished_or_blocked, made_in, published, staged_in,
-        workspace,
+        account_of, at, both, claim, commit, document, enqueue, finished_or_blocked, made_in, published,
+        staged_in, workspace,
     },
     tests::agents::agent,
 };
@@ -41,6 +42,45 @@ async fn what_a_document_holds_is_counted_over_all_its_generations() {
         };
         assert_eq!(commit!(t.db, |tx| holdings(tx, owner, id)), Some(expected), "{}", t.name);
         assert_eq!(commit!(t.db, |tx| holdings(tx, other, id)), None, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_document_is_deleted_once_by_its_own_workspace_and_leaves_a_receipt_of_what_there_was() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (id, generation) = published(&t.db, owner, "one", &["a", "b"], at(0)).await;
+        let agent = agent(&t.db, owner, at(0)).await;
+        commit!(t.db, |tx| agents::link(tx, made_in(owner), agent, id, at(0))).unwrap();
+        let by = account_of(owner);
+        let strangers = commit!(t.db, |tx| delete_with_receipt(tx, other, id, by, at(1)));
+        assert_eq!(strangers, None, "{}", t.name);
+        assert_eq!(receipts::find(&t.db, owner, id).await.unwrap(), None, "{}", t.name);
+        let links = agents::links(&t.db, owner, agent).await.unwrap();
+        assert_eq!(*links.documents, [id], "{}: a stranger takes nothing away", t.name);
+
+        let held = commit!(t.db, |tx| delete_with_receipt(tx, owner, id, by, at(2))).unwrap();
+        let expected = DeletionReceipt {
+            document_id: id,
+            name: "one".to_owned(),
+            deleted_at: at(2),
+            deleted_by: by,
+            purged_at: None,
+            passages: 2,
+            index_entries: 0,
+            vectors: 0,
+            bytes: held.bytes,
+            links: 1,
+            remaining: 0,
+        };
+        assert_eq!(receipts::find(&t.db, owner, id).await.unwrap(), Some(expected), "{}", t.name);
+        assert!(documents::find(&t.db, owner, id).await.unwrap().is_none(), "{}", t.name);
+        let links = agents::links(&t.db, owner, agent).await.unwrap();
+        assert!(links.documents.is_empty(), "{}", t.name);
+        let to_purge = generations::purgeable(&t.db, at(3), 10).await.unwrap();
+        assert_eq!(to_purge.iter().map(|g| g.retired.id()).collect::<Vec<_>>(), [generation], "{}", t.name);
+        let again = commit!(t.db, |tx| delete_with_receipt(tx, owner, id, by, at(4)));
+        assert_eq!(again, None, "{}", t.name);
     }
 }
 
