@@ -69,18 +69,20 @@ impl LocalCounters {
         now: Timestamp,
     ) -> Result<(), RetryAfter> {
         let mut failures = self.failures.lock();
-        let mut wait = Duration::ZERO;
-        for key in guess.blocking_keys() {
-            let Some(counted) = failures.get_mut(key) else { continue };
-            forget(rule, counted, now);
-            // Of more than are allowed, as many must be forgotten as there are too many.
-            if let Some(last) = counted.len().checked_sub(rule.failures).and_then(|at| counted.get(at)) {
-                wait = wait.max(last.at.plus(rule.within).since(now).min(rule.within));
-            }
-        }
-        RetryAfter::unless_zero(wait)?;
+        let waits = guess.blocking_keys().map(|key| wait_of(&mut failures, rule, key, now));
+        RetryAfter::unless_zero(waits.max().unwrap_or_default())?;
         count(&mut failures, rule, guess, &FailedAttempt { at: now, id });
         Ok(())
+    }
+
+    /// Whether a key that may refuse a guess would refuse one now. Nothing is counted.
+    pub(super) fn look_at(
+        &self,
+        rule: FailureRule,
+        key: &LimitKey,
+        now: Timestamp,
+    ) -> Result<(), RetryAfter> {
+        RetryAfter::unless_zero(wait_of(&mut self.failures.lock(), rule, key, now))
     }
 
     /// Counts a failure for each of its keys.
@@ -105,6 +107,20 @@ impl LocalCounters {
             }
         }
     }
+}
+
+/// How long a key has to wait for its failures; zero when it need not.
+fn wait_of(
+    failures: &mut LruCache<LimitKey, VecDeque<FailedAttempt>>,
+    rule: FailureRule,
+    key: &LimitKey,
+    now: Timestamp,
+) -> Duration {
+    let Some(counted) = failures.get_mut(key) else { return Duration::ZERO };
+    forget(rule, counted, now);
+    // Of more than are allowed, as many must be forgotten as there are too many.
+    let last = counted.len().checked_sub(rule.failures).and_then(|at| counted.get(at));
+    last.map_or(Duration::ZERO, |last| last.at.plus(rule.within).since(now).min(rule.within))
 }
 
 fn count(

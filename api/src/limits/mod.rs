@@ -171,6 +171,19 @@ impl RateLimiter {
         self.0.local.admit(rate, keys, now)
     }
 
+    /// Whether guesses from an address have to wait, whatever they are at: where Redis counts them, this process knows besides what has failed
+    /// here. Whoever may go on is asked again when the guess [begins](RateLimiter::begin).
+    ///
+    /// # Errors
+    /// How long to wait.
+    pub(crate) fn may_guess(&self, address: &LimitKey, now: Timestamp) -> Result<(), RetryAfter> {
+        match &self.0.shared {
+            Some(_) => self.0.local.look_at(self.0.rule, address, now),
+            // What is being looked at counts here, and is not to keep others of its address from waiting for their turn.
+            None => Ok(()),
+        }
+    }
+
     /// Begins a guess at a password. It counts at once, so that many at a time do not slip through together, and is taken back
     /// when it turns out to be right, or to be none.
     ///

@@ -401,6 +401,18 @@ async fn processes_count_together_over_redis() {
 }
 
 #[tokio::test]
+async fn an_address_that_has_to_wait_is_known_without_asking_redis() {
+    let Some(url) = server() else { return };
+    let limits = RateLimiter::new(None, Some(redis(&url)));
+    for number in 0..10 {
+        assert_eq!(limits.may_guess(&address("192.0.2.7"), now()), Ok(()), "{number}");
+        fail(&limits, from(&format!("victim {number}"), "192.0.2.7")).await;
+    }
+    assert!(limits.may_guess(&address("192.0.2.7"), now()).is_err());
+    assert_eq!(limits.may_guess(&address("192.0.2.8"), now()), Ok(()));
+}
+
+#[tokio::test]
 async fn what_is_in_redis_is_hashed_belongs_to_the_installation_and_expires() {
     let Some(url) = server() else { return };
     let redis = redis(&url);

@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
-    limits::{AttemptKeys, LimitKey, PasswordAttempt, RateLimiter},
+    limits::{AttemptKeys, LimitKey, PasswordAttempt, RateLimiter, RetryAfter},
     turns::PermitLane,
 };
 
@@ -92,6 +92,10 @@ impl SignInOrigin {
     fn hash(&self, keyring: &Keyring) -> [u8; 32] {
         keyring.fingerprint(LimitKey::pair(self.account, self.address).as_bytes())
     }
+}
+
+fn too_many_failures(wait: RetryAfter) -> ApiError {
+    ApiError::too_many("too_many_attempts", "Too many failed sign-ins. Wait before you try again.", wait)
 }
 
 /// Signing in and out. Cheap to clone; clones count attempts together.
@@ -226,6 +230,8 @@ impl SignInService {
         let email_key = email_key(&email);
         let whereabouts = SignInOrigin::new(&email_key, address);
         let hash = whereabouts.hash(&self.keyring);
+        // No account is looked up for an address that has to wait, whichever it is.
+        self.limits.may_guess(&whereabouts.address, self.clock.now()).map_err(too_many_failures)?;
         // With a place first: no address looks up more accounts at once than it may have waiting.
         let place = self.passwords.place(address)?;
         let found = db::accounts::find_for_sign_in(&self.db, &email_key, &hash).await?;
@@ -250,9 +256,7 @@ impl SignInService {
     /// # Errors
     /// When there were too many failures.
     async fn begin(&self, guess: AttemptKeys, now: Timestamp) -> Result<PasswordAttempt, ApiError> {
-        let message = "Too many failed sign-ins. Wait before you try again.";
-        let refusal = |wait| ApiError::too_many("too_many_attempts", message, wait);
-        self.limits.begin(guess, now).await.map_err(refusal)
+        self.limits.begin(guess, now).await.map_err(too_many_failures)
     }
 
     /// Notes that an account was signed in to, for its owner, and where, for the next sign-in. A store that is away or full costs the
