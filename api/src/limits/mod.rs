@@ -1,7 +1,9 @@
 //! How often one may ask, and how often one may guess a password. Counted in this process, or, when several share the work, in
-//! Redis; while that is away each process counts by itself, and no request fails for it.
+//! Redis; while that is away each process counts by itself, and no request fails for it. Requests far from their limit are counted there a
+//! moment later.
 
 mod attempt;
+mod deferred;
 mod local;
 mod redis;
 mod starts;
@@ -11,7 +13,7 @@ mod tests;
 use std::{
     net::{IpAddr, Ipv6Addr},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use lectern_shared::{clock::Timestamp, ids::ApiTokenId, redis::Redis};
@@ -19,6 +21,7 @@ use sha2::{Digest, Sha256};
 
 use self::{
     attempt::{AttemptId, AttemptOutcome, AttemptRecord, CounterScope},
+    deferred::Deferral,
     local::LocalCounters,
     redis::RedisCounters,
     starts::RequestStarts,
@@ -153,7 +156,16 @@ impl RateLimiter {
     /// How long to wait, when one of the keys has made too many.
     pub(crate) async fn admit(&self, keys: &[LimitKey], now: Timestamp) -> Result<(), RetryAfter> {
         let Some(rate) = self.0.rate.filter(|_| !keys.is_empty()) else { return Ok(()) };
-        self.admit_at(rate, keys, now).await
+        let deferred = self.0.shared.as_ref().map(|shared| shared.deferred.admit(rate, keys, Instant::now()));
+        match deferred {
+            None | Some(Deferral::Ask) => self.admit_at(rate, keys, now).await,
+            Some(Deferral::Admitted) => Ok(()),
+            Some(Deferral::AdmittedFirst) => {
+                let limits = Arc::clone(&self.0);
+                tokio::spawn(async move { limits.count_deferred(rate).await });
+                Ok(())
+            }
+        }
     }
 
     /// [`RateLimiter::admit`] at another rate than the settings'.
@@ -217,6 +229,16 @@ impl LimiterState {
             (AttemptOutcome::Failed, CounterScope::Local) => {}
             // Noted here too, lest Redis's going away be a fresh start.
             (AttemptOutcome::Failed, CounterScope::Shared) => self.local.failed(self.rule, guess, *id, *at),
+        }
+    }
+
+    /// Counts what was admitted without asking, until nothing comes any more.
+    async fn count_deferred(&self, rate: RequestRate) {
+        let Some(shared) = &self.shared else { return };
+        loop {
+            tokio::time::sleep(deferred::EVERY).await;
+            let Some(counts) = shared.deferred.take() else { return };
+            shared.count(rate, &counts).await;
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ::redis::{ErrorKind, RedisError, Script};
 use parking_lot::Mutex;
 
-use super::{AttemptId, AttemptKeys, FailureRule, LimitKey, RetryAfter};
+use super::{AttemptId, AttemptKeys, FailureRule, LimitKey, RetryAfter, deferred::DeferredCounts};
 use lectern_shared::config::rate::RequestRate;
 use lectern_shared::{redis::Redis, secrets::hex};
 
@@ -15,24 +15,34 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 /// How long Redis is left alone after it did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Charges every key, or none when one must wait. Returns the microseconds to wait. See `RequestRate::next`, which this repeats.
+/// Charges every key for the requests of its that were admitted before they were counted, and for so many more (one or none), unless one must
+/// wait for that. Returns the microseconds to wait, and those that each key is ahead then. See `RequestRate::next`, which this repeats.
 const ADMIT: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local interval, span = tonumber(ARGV[1]), tonumber(ARGV[2])
+local interval, span, more = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local wait, moments = 0, {}
 for i, before in ipairs(redis.call('MGET', unpack(KEYS))) do
-    moments[i] = math.min(math.max(tonumber(before or now), now), now + span) + interval
-    wait = math.max(wait, moments[i] - now - span)
+    local counted = math.max(tonumber(before or now), now) + tonumber(ARGV[i + 3]) * interval
+    moments[i] = math.min(counted, now + span)
+    wait = math.max(wait, moments[i] + more * interval - now - span)
 end
 if wait > 0 then
-    return wait
+    more = 0
 end
+local told = {wait}
 for i, key in ipairs(KEYS) do
-    local lasts = string.format('%.0f', math.ceil((moments[i] - now) / 1000))
-    redis.call('SET', key, string.format('%.0f', moments[i]), 'PX', lasts)
+    local charged = more + tonumber(ARGV[i + 3])
+    local moment = moments[i] + more * interval
+    if charged > 0 then
+        local lasts = string.format('%.0f', math.ceil((moment - now) / 1000))
+        redis.call('SET', key, string.format('%.0f', moment), 'PX', lasts)
+    end
+    told[i + 1] = moment - now
 end
-return 0";
+return told";
+/// Keys that one script is about.
+const TOGETHER: usize = 500;
 
 /// Counts a guess for every key, unless one of the first so many must wait. Returns the microseconds to wait.
 const BEGIN: &str = r"
@@ -75,6 +85,8 @@ pub(super) struct RedisCounters {
     admit: Script,
     begin: Script,
     take_back: Script,
+    /// Requests that are admitted without asking.
+    pub(super) deferred: DeferredCounts,
 }
 
 impl RedisCounters {
@@ -87,20 +99,43 @@ impl RedisCounters {
             admit: Script::new(ADMIT),
             begin: Script::new(BEGIN),
             take_back: Script::new(TAKE_BACK),
+            deferred: DeferredCounts::default(),
         }
     }
 
     /// As [`super::local::Local::admit`].
     pub(super) async fn admit(&self, rate: RequestRate, keys: &[LimitKey]) -> Option<Result<(), RetryAfter>> {
-        let wait = self.ask(async {
+        let uncounted = self.deferred.take_of(keys);
+        let counts: Vec<_> = keys.iter().copied().zip(uncounted).collect();
+        self.charge(rate, &counts, 1).await.map(RetryAfter::unless_zero)
+    }
+
+    /// Counts requests that were admitted without asking. They are not counted anywhere when Redis does not answer.
+    pub(super) async fn count(&self, rate: RequestRate, counts: &[(LimitKey, u32)]) {
+        for some in counts.chunks(TOGETHER) {
+            if self.charge(rate, some, 0).await.is_none() {
+                self.deferred.forget();
+            }
+        }
+    }
+
+    /// Charges keys for so many requests each, and for so many more if none must wait; how long one must.
+    async fn charge(&self, rate: RequestRate, counts: &[(LimitKey, u32)], more: u8) -> Option<Duration> {
+        let told = self.ask(async {
             let mut call = self.admit.prepare_invoke();
-            for key in keys {
+            for (key, _) in counts {
                 call.key(self.name("rate", key));
             }
-            call.arg(rate.interval_micros()).arg(rate.span_micros());
-            call.invoke_async::<u64>(&mut self.redis.connection()).await
+            call.arg(rate.interval_micros()).arg(rate.span_micros()).arg(more);
+            for (_, count) in counts {
+                call.arg(*count);
+            }
+            call.invoke_async::<Vec<u64>>(&mut self.redis.connection()).await
         });
-        wait.await.map(|micros| RetryAfter::unless_zero(Duration::from_micros(micros)))
+        let told: Vec<_> = told.await?.into_iter().map(Duration::from_micros).collect();
+        let (wait, ahead) = told.split_first()?;
+        self.deferred.learn(counts.iter().map(|(key, _)| *key).zip(ahead.iter().copied()), Instant::now());
+        Some(*wait)
     }
 
     /// As [`super::local::Local::begin`].

@@ -21,7 +21,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Slow enough that nothing is earned during a test.
 const SLOW: &str = "1/h burst 5";
 
-fn server() -> Option<SecretString> {
+pub(super) fn server() -> Option<SecretString> {
     #[expect(clippy::disallowed_methods, reason = "the test command passes the server's address this way")]
     let server = std::env::var("TEST_REDIS_URL").ok().map(SecretString::from);
     if server.is_none() {
@@ -33,12 +33,12 @@ fn server() -> Option<SecretString> {
 }
 
 /// An installation of the test's own.
-fn redis(url: &SecretString) -> Redis {
+pub(super) fn redis(url: &SecretString) -> Redis {
     Redis::new(url, &uuid::Uuid::now_v7().to_string()).unwrap()
 }
 
 /// Counters in Redis that wait for it as long as its own client does: a busy machine is no reason to count elsewhere.
-fn patient(redis: Redis) -> RedisCounters {
+pub(super) fn patient(redis: Redis) -> RedisCounters {
     RedisCounters::new(redis, DEADLINE)
 }
 
@@ -60,7 +60,7 @@ fn everywhere_for_sign_ins() -> Vec<(&'static str, RateLimiter)> {
     everywhere("off", FailureRule::SIGN_IN)
 }
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Clock::system().now()
 }
 
