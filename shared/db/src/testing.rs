@@ -39,7 +39,7 @@ use super::{
     Db, Tx, accounts,
     chunks::{self, NewChunk},
     connect,
-    documents::{self, NewDocumentRow},
+    documents::{self, NewDocumentRow, set_changed_epoch},
     execute,
     generations::{self, NewGeneration},
     jobs::{self, GenerationPublication, PublishOutcome},
@@ -455,10 +455,8 @@ pub async fn set_languages(tx: &mut Tx, document: DocumentId, languages: &str) -
     )
 }
 
-/// Sets a document's metadata, and tells nobody.
+/// Sets a document's metadata, at the search epoch that there is, and begins none.
 pub async fn set_metadata(tx: &mut Tx, document: DocumentId, metadata: &str) -> super::Result<u64> {
-    execute!(
-        tx,
-        sqlx::query("UPDATE documents SET metadata = $2 WHERE id = $1").bind(document).bind(metadata)
-    )
+    let set = concat!("UPDATE documents SET metadata = $2, ", set_changed_epoch!(), " WHERE id = $1");
+    execute!(tx, sqlx::query(set).bind(document).bind(metadata))
 }

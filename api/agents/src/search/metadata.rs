@@ -1,6 +1,6 @@
 //! The metadata of a workspace's documents, as filters need it. What is small is remembered as the JSON text that it is stored as, which takes
-//! a tenth of what its values would, and once it is asked again, with the places of its values; what is not is read for each search, some
-//! documents at a time.
+//! a tenth of what its values would, and once it is asked again, with the places of its values; of what has changed since then that alone is
+//! read. What is not remembered is read for each search, some documents at a time.
 
 use std::{
     collections::HashMap,
@@ -30,6 +30,8 @@ const PART: u64 = 2;
 const SHARE: u64 = 4;
 /// Documents that are judged at a time. When it is not remembered, so much metadata is read: 4 MiB at most, as each has at most 16 KiB.
 const PAGE: usize = if cfg!(test) { 2 } else { 256 };
+/// Documents that have changed since their metadata was read, at most; of more all are read anew.
+const CHANGED: u32 = if cfg!(test) { 2 } else { 256 };
 /// So many searches read metadata at once, each a page, or what is to be remembered of a workspace.
 const READ_AT_ONCE: usize = 2;
 /// Less text than this is read faster than anybody notices.
@@ -73,6 +75,42 @@ impl MetadataTexts {
     /// The bytes that so many texts take.
     const fn bytes(count: u64, text: u64) -> u64 {
         count * (size_of::<DocumentId>() + size_of::<usize>()) as u64 + text
+    }
+
+    /// The texts of documents in the order of their ids, and where each ends. `most` bytes may be remembered of them.
+    fn new(ids: Vec<DocumentId>, ends: Vec<usize>, text: String, most: u64) -> Self {
+        let mut texts = Self { ids: ids.into(), ends: ends.into(), text: text.into(), ..Self::default() };
+        let is_large = texts.text.len() >= LARGE_TEXT;
+        texts.may_index = is_large && texts.taken() + texts.directory_bytes() <= most;
+        texts
+    }
+
+    /// What these have become, by the documents that have changed since, in the order of their ids: without a text those that have none any
+    /// more.
+    fn changed(&self, changes: &[(DocumentId, Option<String>)], most: u64) -> Self {
+        let count = self.ids.len() + changes.len();
+        let added: usize = changes.iter().filter_map(|(_, text)| text.as_ref()).map(String::len).sum();
+        let (mut ids, mut ends) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut text = String::with_capacity(self.text.len() + added);
+        let mut add = |id: DocumentId, metadata: &str| {
+            text.push_str(metadata);
+            ids.push(id);
+            ends.push(text.len());
+        };
+        let mut known = self.ids.iter().copied().enumerate().peekable();
+        for (id, metadata) in changes {
+            while let Some((place, before)) = known.next_if(|(_, known)| known < id) {
+                add(before, self.at(place).unwrap_or_default());
+            }
+            let _ = known.next_if(|(_, known)| known == id);
+            if let Some(metadata) = metadata {
+                add(*id, metadata);
+            }
+        }
+        for (place, behind) in known {
+            add(behind, self.at(place).unwrap_or_default());
+        }
+        Self::new(ids, ends, text, most)
     }
 
     /// The bytes that these take, with the places of their values if they are to be known.
@@ -199,7 +237,11 @@ impl MetadataCache {
         if let Some(known) = self.remembered(workspace, epoch) {
             return Ok(known);
         }
-        let (known, bytes) = match self.read(workspace).await? {
+        let texts = match self.refresh(workspace).await? {
+            Some(texts) => Some(texts),
+            None => self.read(workspace).await?,
+        };
+        let (known, bytes) = match texts {
             Some(texts) => {
                 let bytes = texts.taken();
                 (CachedMetadata::Text(Arc::new(texts)), bytes)
@@ -220,9 +262,32 @@ impl MetadataCache {
         self.workspaces.lock().get(&workspace).filter(|(at, _)| *at == epoch).map(|(_, known)| known)
     }
 
+    /// The most bytes of one workspace's texts.
+    fn most(&self) -> u64 {
+        self.workspaces.lock().largest().saturating_sub(size_of::<MetadataTexts>() as u64)
+    }
+
+    /// What is remembered, with what has changed since. None where all has to be read.
+    async fn refresh(&self, workspace: WorkspaceId) -> Result<Option<MetadataTexts>, SearchError> {
+        let Some((epoch, former)) = self.workspaces.lock().get(&workspace) else { return Ok(None) };
+        if matches!(*former, CachedMetadata::TooMuch) {
+            return Ok(None);
+        }
+        let changes = db::documents::metadata::changed_since(&self.db, workspace, epoch, CHANGED).await?;
+        let Some(changes) = changes else { return Ok(None) };
+        let most = self.most();
+        let change = move || match &*former {
+            CachedMetadata::Text(texts) => Some(texts.changed(&changes, most)),
+            CachedMetadata::TooMuch => None,
+        };
+        let texts = self.compute.run(change).await?;
+        Ok(texts
+            .filter(|texts| MetadataTexts::bytes(texts.ids.len() as u64, texts.text.len() as u64) <= most))
+    }
+
     /// None when it is more than is remembered of one workspace.
     async fn read(&self, workspace: WorkspaceId) -> Result<Option<MetadataTexts>, DbError> {
-        let most = self.workspaces.lock().largest().saturating_sub(size_of::<MetadataTexts>() as u64);
+        let most = self.most();
         let (count, bytes) = db::documents::metadata::size(&self.db, workspace).await?;
         if MetadataTexts::bytes(count, bytes) > most {
             return Ok(None);
@@ -242,11 +307,7 @@ impl MetadataCache {
             fits
         })
         .await?;
-        let (ids, ends, text) = (ids.into(), ends.into(), text.into());
-        let mut texts = MetadataTexts { ids, ends, text, ..MetadataTexts::default() };
-        let is_large = texts.text.len() >= LARGE_TEXT;
-        texts.may_index = is_large && texts.taken() + texts.directory_bytes() <= most;
-        Ok(fits.then_some(texts))
+        Ok(fits.then(|| MetadataTexts::new(ids, ends, text, most)))
     }
 
     async fn turn(&self) -> Result<SemaphorePermit<'_>, ComputeStopped> {

@@ -60,6 +60,31 @@ pub async fn each(
     Ok(())
 }
 
+/// What a workspace has had purged, and the metadata of its documents that have changed, none of those that cannot be searched; both as of one
+/// moment, as for the [documents](super::changed_since) themselves.
+pub(crate) const CHANGED: &str = "SELECT w.purged_epoch, d.id,
+            CASE WHEN d.deleted_at IS NULL AND d.active_generation IS NOT NULL THEN d.metadata END AS metadata
+     FROM workspaces w LEFT JOIN documents d ON d.workspace_id = w.id AND d.changed_epoch > $2
+     WHERE w.id = $1 ORDER BY d.id LIMIT $3";
+
+/// The metadata of a workspace's documents that have changed since a search epoch, by their ids; none of those that have none any more. None
+/// at all when too much is gone to tell, and when more than `limit` have changed.
+pub async fn changed_since(
+    db: &Db,
+    workspace: WorkspaceId,
+    epoch: i64,
+    limit: u32,
+) -> Result<Option<Vec<(DocumentId, Option<String>)>>> {
+    let rows: Vec<(i64, Option<DocumentId>, Option<String>)> = on!(db, |c| sqlx::query_as(CHANGED)
+        .bind(workspace)
+        .bind(epoch)
+        .bind(i64::from(limit) + 1)
+        .fetch_all(c))?;
+    let is_told = rows.len() <= limit as usize && rows.first().is_some_and(|(purged, ..)| *purged <= epoch);
+    let changed = |(_, id, metadata): (i64, Option<DocumentId>, Option<String>)| Some((id?, metadata));
+    Ok(is_told.then(|| rows.into_iter().filter_map(changed).collect()))
+}
+
 /// The metadata of those of these documents that are the workspace's and searchable, and have some; in no order.
 pub async fn of(
     db: &Db,

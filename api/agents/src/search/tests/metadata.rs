@@ -155,6 +155,34 @@ async fn a_filter_is_about_the_metadata_of_this_moment() {
     }
 }
 
+#[tokio::test]
+async fn of_metadata_that_is_remembered_what_has_changed_is_read_again_and_nothing_else() {
+    for t in &both().await {
+        let (search, workspace) = start(t).await;
+        let all = teams(&t.db, workspace, 100).await;
+        let of = async |team: &str| of_team(&search, workspace, None, &json!(team)).await;
+        let describe = async |place: usize, team: &str, unseen| {
+            describe(&t.db, workspace, all[place], &json!({"team": team}), unseen).await;
+        };
+        assert_eq!(of("legal").await, ["apple a", "apple b"], "{}", t.name);
+        describe(0, "hidden", true).await;
+        describe(2, "legal", false).await;
+        assert_eq!(of("legal").await, ["apple a", "apple b", "apple c"], "{}", t.name);
+        // The last one had none.
+        describe(3, "legal", false).await;
+        commit!(t.db, |tx| documents::delete(tx, workspace, all[1], at(1), at(1)));
+        assert_eq!(of("legal").await, ["apple a", "apple c", "apple d"], "{}", t.name);
+        assert_eq!(of("sales").await, [""; 0], "{}", t.name);
+        // More than are read alone.
+        for place in [2, 3] {
+            describe(place, "sales", false).await;
+        }
+        ingested(&t.db, workspace, "e", &["apple e"]).await;
+        assert_eq!(of("sales").await, ["apple c", "apple d"], "{}", t.name);
+        assert_eq!(of("hidden").await, ["apple a"], "{}: all was read", t.name);
+    }
+}
+
 /// One piece of work at a time, on one thread, so that what comes first is done first.
 #[test]
 fn a_filter_lets_others_work_between_its_pages() {

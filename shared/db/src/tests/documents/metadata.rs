@@ -15,7 +15,7 @@ use super::delete;
 use crate::{
     documents::{self, metadata, metadata::DocumentDescription},
     execute,
-    testing::{TestDb, at, both, claimed, commit, document, published, workspace},
+    testing::{TestDb, at, both, claimed, commit, document, published, set_metadata, workspace},
 };
 
 async fn describe(t: &TestDb, document: DocumentId, metadata: &str) {
@@ -101,5 +101,38 @@ async fn what_is_said_of_a_document_is_written_without_the_rest_of_it() {
         assert_eq!(found, [said, bare], "{}", t.name);
         assert!(commit!(t.db, |tx| metadata::described(tx, other, &named)).is_empty(), "{}", t.name);
         assert!(commit!(t.db, |tx| metadata::described(tx, owner, &[])).is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_has_changed_of_the_metadata_can_be_read_alone() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let epoch = async || documents::search_epoch(&t.db, owner).await.unwrap();
+        let mut ids = Vec::new();
+        for name in ["first", "second", "third"] {
+            ids.push(published(&t.db, owner, name, &["text"], at(0)).await.0);
+        }
+        published(&t.db, other, "another's", &["text"], at(0)).await;
+        let begun = epoch().await;
+        let since = async |epoch, limit| metadata::changed_since(&t.db, owner, epoch, limit).await.unwrap();
+        assert_eq!(since(begun, 9).await, Some(vec![]), "{}", t.name);
+        for (id, text) in [(ids[2], r#"{"a":1}"#), (ids[0], r#"{"b":2}"#)] {
+            commit!(t.db, |tx| async {
+                documents::bump_search_epoch(tx, owner).await?;
+                set_metadata(tx, id, text).await
+            });
+        }
+        let told = |text: &str| Some(text.to_owned());
+        let both_told = vec![(ids[0], told(r#"{"b":2}"#)), (ids[2], told(r#"{"a":1}"#))];
+        assert_eq!(since(begun, 2).await, Some(both_told), "{}", t.name);
+        assert_eq!(since(begun, 1).await, None, "{}: more than are wanted", t.name);
+        commit!(t.db, |tx| documents::delete(tx, owner, ids[0], at(1), at(1)));
+        let deleted = vec![(ids[0], None), (ids[2], told(r#"{"a":1}"#))];
+        assert_eq!(since(begun, 2).await, Some(deleted), "{}", t.name);
+        let last = epoch().await;
+        commit!(t.db, |tx| documents::drop_tombstone(tx, ids[0], at(2)));
+        assert_eq!(since(begun, 2).await, None, "{}: what is gone is unknown", t.name);
+        assert_eq!(since(last, 2).await, Some(vec![]), "{}", t.name);
     }
 }
