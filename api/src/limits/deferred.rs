@@ -1,5 +1,6 @@
-//! Requests that are counted in Redis a moment after they were admitted: those of keys that are far from their limit. Nobody waits for the way
-//! to Redis and back to be told what this process knows, and whoever is near a limit is decided about there, one request after the other.
+//! Requests that are counted in Redis a moment after they were admitted: those of keys that are far from their limit. And those that are refused
+//! without asking, since a key has been told to wait until then. Nobody waits for the way to Redis and back to be told what this process knows,
+//! and whoever is near a limit is decided about there, one request after the other.
 
 use std::{
     collections::HashMap,
@@ -30,6 +31,8 @@ pub(super) enum Deferral {
     Admitted,
     /// It is admitted, and nobody counts yet: the caller has to begin that.
     AdmittedFirst,
+    /// It is refused for so long: it would be in Redis, too, where no key is less far ahead.
+    Refused(Duration),
 }
 
 /// What is known of keys, and what is still to be counted.
@@ -50,16 +53,19 @@ impl Default for DeferredCounts {
 }
 
 impl DeferredCounts {
-    /// Admits a request if all of its keys are known to be far from their limit.
+    /// Admits a request if all of its keys are known to be far from their limit, and refuses it if one is known to have to wait.
     pub(super) fn admit(&self, rate: RequestRate, keys: &[LimitKey], now: Instant) -> Deferral {
         let interval = Duration::from_micros(rate.interval_micros());
-        let half = Duration::from_micros(rate.span_micros()) / 2;
-        if half < interval * FREE {
-            return Deferral::Ask;
-        }
+        let span = Duration::from_micros(rate.span_micros());
+        let half = span / 2;
         let mut state = self.0.lock();
-        let is_far = |moment: &Instant| moment.saturating_duration_since(now) + interval <= half;
-        if !keys.iter().all(|key| state.moments.peek(key).is_some_and(is_far)) {
+        // What it would be ahead after this request; none when nothing is known of it.
+        let ahead = |key: &LimitKey| Some(state.moments.peek(key)?.saturating_duration_since(now) + interval);
+        let wait = keys.iter().filter_map(ahead).map(|ahead| ahead.saturating_sub(span)).max();
+        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
+            return Deferral::Refused(wait);
+        }
+        if half < interval * FREE || !keys.iter().all(|key| ahead(key).is_some_and(|ahead| ahead <= half)) {
             return Deferral::Ask;
         }
         for (position, key) in keys.iter().enumerate() {
@@ -144,6 +150,22 @@ mod tests {
         counts.forget();
         counts.learn([(key("ada"), Duration::ZERO)], now);
         assert_eq!(admit(), Deferral::AdmittedFirst);
+    }
+
+    #[test]
+    fn whoever_has_to_wait_is_refused_without_asking_until_then() {
+        let (counts, rate, now) = (DeferredCounts::default(), rate("1/h burst 5"), Instant::now());
+        let hours = Duration::from_hours;
+        let both = [key("new"), key("ada")];
+        counts.learn([(key("ada"), hours(5))], now);
+        assert_eq!(counts.admit(rate, &both, now), Deferral::Refused(hours(1)));
+        assert_eq!(counts.admit(rate, &both, now + hours(1)), Deferral::Ask);
+        assert_eq!(
+            counts.admit(rate, &both[..1], now),
+            Deferral::Ask,
+            "another key has nothing to do with it"
+        );
+        assert!(counts.take().is_none());
     }
 
     #[test]

@@ -159,6 +159,7 @@ impl RateLimiter {
         let deferred = self.0.shared.as_ref().map(|shared| shared.deferred.admit(rate, keys, Instant::now()));
         match deferred {
             None | Some(Deferral::Ask) => self.admit_at(rate, keys, now).await,
+            Some(Deferral::Refused(wait)) => RetryAfter::unless_zero(wait),
             Some(Deferral::Admitted) => Ok(()),
             Some(Deferral::AdmittedFirst) => {
                 let limits = Arc::clone(&self.0);
