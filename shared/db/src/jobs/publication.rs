@@ -2,7 +2,7 @@
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::GenerationId,
+    ids::{GenerationId, WorkspaceId},
     model::{
         Json,
         document::{SearchIndexInfo, SourceState},
