@@ -248,7 +248,7 @@ async fn jobs_that_are_taken_together_are_those_that_would_be_taken_one_by_one()
             let owner = workspace(&t.db, at(0)).await;
             queue(&t.db, owner, count, 0).await;
         }
-        let mut running = Vec::new();
+        let (mut running, mut all) = (Vec::new(), 0);
         for round in 0.. {
             let (together, reached) = try_together(&t.db, TOGETHER).await;
             let claims: BTreeSet<_> = together.iter().map(|claim| *claim.claim_id.as_uuid()).collect();
@@ -268,6 +268,7 @@ async fn jobs_that_are_taken_together_are_those_that_would_be_taken_one_by_one()
             if one_by_one.is_empty() {
                 break;
             }
+            all += one_by_one.len();
             // Every other time the slow one's go on, and have all slots that are in use.
             running.extend(one_by_one);
             let (stay, done): (Vec<_>, Vec<_>) =
@@ -277,6 +278,7 @@ async fn jobs_that_are_taken_together_are_those_that_would_be_taken_one_by_one()
             }
             running = stay;
         }
+        assert_eq!(all, 49, "{}: what was cancelled is left out, and nothing else", t.name);
     }
 }
 
