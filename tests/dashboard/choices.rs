@@ -69,7 +69,8 @@ async fn of_many_collections_each_can_be_chosen_wherever_one_is(mode: Mode) {
         assert!(html.contains("No collection that could be chosen is called so."), "{path}: {html}");
     }
     let html = page(&visits, "/sources/new?type=feed&find-collection=x").await;
-    assert!(html.contains("<input type=\"hidden\" name=\"type\" value=\"feed\">"), "{html}");
+    let kind = "<input type=\"hidden\" name=\"type\" value=\"feed\">";
+    assert_eq!(html.matches(kind).count(), 2, "the source's own, and that of looking: {html}");
     assert!(html.contains("href=\"?type=feed#\">All of them</a>"), "{html}");
 
     // What is chosen is among them, however old it is: the form would take it away.
