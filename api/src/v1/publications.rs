@@ -164,7 +164,7 @@ async fn find(
             body = inline(SuccessResponse<PublicationView>),
             example = json!({"success": true, "data": example()}),
         ),
-        (status = 409, description = "Another page has this address (`slug_taken`), or the agent's prompt takes values that no page has (`needs_values`)"),
+        (status = 409, description = "Another page has this address (`slug_taken`), or the agent's prompt takes values that a published page does not ask for (`needs_values`)"),
     ),
 )]
 #[handler]
