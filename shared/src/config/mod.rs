@@ -197,10 +197,10 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_VIDEO_CLIENT", "built in", "what the video site is told that its player is, `NAME/VERSION` such as `ANDROID/20.10.38`, when it refuses the built-in ones";
     "LECTERN_VIDEO_PROXY", "none", "`http://…` or `https://…` proxy for requests to the video site, as `http://user:password@host:port` when it asks for a password", secret;
     "LECTERN_SOURCE_FOLDERS", "none", "folders (absolute paths, separated by commas) that sources of the type `folder` may read, with all below them but what the service keeps there: for whoever may edit documents in any workspace";
-    "LECTERN_SOURCE_RUNS", "8", "runs of sources at once in a worker, at most half of them of one workspace; most of their time they wait, so as not to burden a site";
+    "LECTERN_SOURCE_RUNS", "8", "runs of sources at once in a worker, at most half of them of one workspace, or of sources that one account has made; most of their time they wait, so as not to burden a site";
     "LECTERN_SOURCE_PAUSE", "1s", "the least time between two requests of sources to one host; a site's robots.txt may ask for more";
     "LECTERN_SOURCE_ITEMS", "20000", "documents of one source, at most";
-    "LECTERN_EVALUATION_RUNS", "2", "runs of evaluations at once in an API, each of another workspace";
+    "LECTERN_EVALUATION_RUNS", "2", "runs of evaluations at once in an API, each of another workspace and for another account";
     "LECTERN_EVALUATION_PARALLEL", "4", "cases of a run that are worked on at once, and so questions that its agent is asked at once";
     "LECTERN_EVALUATION_RESULTS", "200000", "results of cases that are kept of a workspace, of a few KiB each; those of its earliest runs go first, and their numbers stay";
     "LECTERN_TOKEN", "none", "the API token with which `lectern eval` asks a running service", secret;
