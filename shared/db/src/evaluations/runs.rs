@@ -199,30 +199,29 @@ pub struct ClaimedEvaluationRun {
     pub quotas: Option<Json<WorkspaceQuotas>>,
 }
 
-/// Claims the next run: one that is queued, or whose process has been silent for a lease. Of a workspace one is under way at a time.
+/// Claims the next run. That runs have not ended is said as their index says it, without which SQLite would read all that ever were.
+pub(crate) const CLAIM: &str =
+    "UPDATE evaluation_runs SET state = 'running', claim_id = $1, lease_until = $3, attempts = attempts + 1,
+                                started_at = COALESCE(started_at, $2)
+     WHERE id = (
+         SELECT q.id FROM evaluation_runs q
+         WHERE q.state IN ('queued', 'running') AND (q.state = 'queued' OR q.lease_until < $2)
+           AND NOT EXISTS (SELECT 1 FROM evaluation_runs o
+                           WHERE o.state IN ('queued', 'running') AND o.state = 'running' AND o.lease_until >= $2
+                             AND (o.workspace_id = q.workspace_id OR o.requested_by = q.requested_by))
+         ORDER BY q.created_at, q.id LIMIT 1)
+       AND (state = 'queued' OR (state = 'running' AND lease_until < $2))
+     RETURNING *, (SELECT quotas FROM workspaces w WHERE w.id = evaluation_runs.workspace_id) AS quotas";
+
+/// Claims the next run: one that is queued, or whose process has been silent for a lease. Of a workspace one is under way at a time, and of
+/// those that one account has asked for in however many workspaces.
 pub async fn claim(
     tx: &mut Tx,
     now: Timestamp,
     lease_until: Timestamp,
 ) -> Result<Option<ClaimedEvaluationRun>> {
     Ok(on!(tx, |c| {
-        sqlx::query_as(
-        "UPDATE evaluation_runs SET state = 'running', claim_id = $1, lease_until = $3, attempts = attempts + 1,
-                                    started_at = COALESCE(started_at, $2)
-         WHERE id = (
-             SELECT q.id FROM evaluation_runs q
-             WHERE (q.state = 'queued' OR (q.state = 'running' AND q.lease_until < $2))
-               AND NOT EXISTS (SELECT 1 FROM evaluation_runs o
-                               WHERE (o.workspace_id = q.workspace_id OR o.requested_by = q.requested_by)
-                                 AND o.state = 'running' AND o.lease_until >= $2)
-             ORDER BY q.created_at, q.id LIMIT 1)
-           AND (state = 'queued' OR (state = 'running' AND lease_until < $2))
-         RETURNING *, (SELECT quotas FROM workspaces w WHERE w.id = evaluation_runs.workspace_id) AS quotas"
-    )
-    .bind(ClaimId::generate())
-    .bind(now)
-    .bind(lease_until)
-    .fetch_optional(c)
+        sqlx::query_as(CLAIM).bind(ClaimId::generate()).bind(now).bind(lease_until).fetch_optional(c)
     })?)
 }
 
@@ -232,20 +231,17 @@ pub async fn void_claims(tx: &mut Tx) -> Result<()> {
     Ok(())
 }
 
+/// Whether a run could be claimed, asked as [`CLAIM`] does.
+pub(crate) const DUE: &str = "SELECT q.id FROM evaluation_runs q
+     WHERE q.state IN ('queued', 'running') AND (q.state = 'queued' OR q.lease_until < $1)
+       AND NOT EXISTS (SELECT 1 FROM evaluation_runs o
+                       WHERE o.state IN ('queued', 'running') AND o.state = 'running' AND o.lease_until >= $1
+                         AND (o.workspace_id = q.workspace_id OR o.requested_by = q.requested_by))
+     LIMIT 1";
+
 /// Whether a run could be claimed: a glance, so that idle processes do not queue for the write lock.
 pub async fn any_due(db: &Db, now: Timestamp) -> Result<bool> {
-    let found: Option<EvaluationRunId> = on!(db, |c| {
-        sqlx::query_scalar(
-            "SELECT q.id FROM evaluation_runs q
-         WHERE (q.state = 'queued' OR (q.state = 'running' AND q.lease_until < $1))
-           AND NOT EXISTS (SELECT 1 FROM evaluation_runs o
-                           WHERE (o.workspace_id = q.workspace_id OR o.requested_by = q.requested_by)
-                             AND o.state = 'running' AND o.lease_until >= $1)
-         LIMIT 1",
-        )
-        .bind(now)
-        .fetch_optional(c)
-    })?;
+    let found: Option<EvaluationRunId> = on!(db, |c| sqlx::query_scalar(DUE).bind(now).fetch_optional(c))?;
     Ok(found.is_some())
 }
 

@@ -229,6 +229,24 @@ pub async fn cancel_deletion(
     Ok(())
 }
 
+/// Claims the next run. That runs have not ended is said as their index says it, without which SQLite would read all that ever were.
+pub(crate) const CLAIM: &str =
+    "UPDATE source_runs SET state = 'running', claim_id = $1, lease_until = $3, attempts = attempts + 1,
+                            started_at = COALESCE(started_at, $2)
+     WHERE id = (
+         SELECT q.id FROM source_runs q JOIN sources m ON m.id = q.source_id
+         WHERE q.state IN ('queued', 'running') AND (q.state = 'queued' OR q.lease_until < $2)
+           AND (SELECT COUNT(*) FROM source_runs o
+                WHERE o.state IN ('queued', 'running') AND o.state = 'running' AND o.lease_until >= $2
+                  AND o.workspace_id = q.workspace_id) < $4
+           AND (SELECT COUNT(*) FROM source_runs o
+                WHERE o.state IN ('queued', 'running') AND o.state = 'running' AND o.lease_until >= $2
+                  AND (SELECT COALESCE(s.created_by, s.workspace_id) FROM sources s WHERE s.id = o.source_id)
+                      = COALESCE(m.created_by, m.workspace_id)) < $4
+         ORDER BY q.created_at, q.id LIMIT 1)
+       AND (state = 'queued' OR (state = 'running' AND lease_until < $2))
+     RETURNING *";
+
 /// Claims the next run: one that is queued, or whose worker has been silent for a lease. Of a workspace at most `of_one` are under
 /// way at once, and of the sources that one account has made in however many workspaces.
 pub async fn claim(
@@ -238,26 +256,12 @@ pub async fn claim(
     of_one: u32,
 ) -> Result<Option<SyncRun>> {
     Ok(on!(tx, |c| {
-        sqlx::query_as(
-        "UPDATE source_runs SET state = 'running', claim_id = $1, lease_until = $3, attempts = attempts + 1,
-                                started_at = COALESCE(started_at, $2)
-         WHERE id = (
-             SELECT q.id FROM source_runs q JOIN sources m ON m.id = q.source_id
-             WHERE (q.state = 'queued' OR (q.state = 'running' AND q.lease_until < $2))
-               AND (SELECT COUNT(*) FROM source_runs o
-                    WHERE o.workspace_id = q.workspace_id AND o.state = 'running' AND o.lease_until >= $2) < $4
-               AND (SELECT COUNT(*) FROM source_runs o JOIN sources s ON s.id = o.source_id
-                    WHERE COALESCE(s.created_by, s.workspace_id) = COALESCE(m.created_by, m.workspace_id)
-                      AND o.state = 'running' AND o.lease_until >= $2) < $4
-             ORDER BY q.created_at, q.id LIMIT 1)
-           AND (state = 'queued' OR (state = 'running' AND lease_until < $2))
-         RETURNING *"
-    )
-    .bind(ClaimId::generate())
-    .bind(now)
-    .bind(lease_until)
-    .bind(i64::from(of_one))
-    .fetch_optional(c)
+        sqlx::query_as(CLAIM)
+            .bind(ClaimId::generate())
+            .bind(now)
+            .bind(lease_until)
+            .bind(i64::from(of_one))
+            .fetch_optional(c)
     })?)
 }
 
@@ -267,15 +271,13 @@ pub async fn void_claims(tx: &mut Tx) -> Result<()> {
     Ok(())
 }
 
+/// Whether a run could be claimed, as far as a glance tells.
+pub(crate) const DUE: &str = "SELECT id FROM source_runs
+     WHERE state IN ('queued', 'running') AND (state = 'queued' OR lease_until < $1) LIMIT 1";
+
 /// Whether a run could be claimed: a glance, so that idle workers do not queue for the write lock.
 pub async fn any_due(db: &Db, now: Timestamp) -> Result<bool> {
-    let found: Option<SourceRunId> = on!(db, |c| {
-        sqlx::query_scalar(
-        "SELECT id FROM source_runs WHERE state = 'queued' OR (state = 'running' AND lease_until < $1) LIMIT 1"
-    )
-    .bind(now)
-    .fetch_optional(c)
-    })?;
+    let found: Option<SourceRunId> = on!(db, |c| sqlx::query_scalar(DUE).bind(now).fetch_optional(c))?;
     Ok(found.is_some())
 }
 

@@ -64,6 +64,17 @@ async fn an_account_has_one_run_under_way_in_however_many_workspaces() {
     }
 }
 
+/// Else all that ever were would be read over and over, once for each that waits.
+#[tokio::test]
+async fn the_next_run_is_found_without_reading_those_that_have_ended() {
+    let tests = both().await;
+    for statement in [runs::CLAIM, runs::DUE] {
+        let plan = tests[0].query_plan(statement).await;
+        let reads_all = |step: &&String| step.starts_with("SCAN") && !step.contains("evaluation_runs_due");
+        assert_eq!(plan.iter().find(reads_all), None, "{plan:#?}");
+    }
+}
+
 #[tokio::test]
 async fn a_run_that_is_given_back_was_taken_up_only_where_that_counts_and_since_it_last_went_on() {
     for t in &both().await {

@@ -91,6 +91,17 @@ async fn an_account_of_many_workspaces_has_no_more_of_the_runs_than_of_one() {
     }
 }
 
+/// Else all that ever were would be read over and over, once for each that waits.
+#[tokio::test]
+async fn the_next_run_is_found_without_reading_those_that_have_ended() {
+    let tests = both().await;
+    for statement in [runs::CLAIM, runs::DUE] {
+        let plan = tests[0].query_plan(statement).await;
+        let reads_all = |step: &&String| step.starts_with("SCAN") && !step.contains("source_runs_due");
+        assert_eq!(plan.iter().find(reads_all), None, "{plan:#?}");
+    }
+}
+
 #[tokio::test]
 async fn a_source_that_could_not_be_read_is_told_of_until_it_could() {
     for t in &both().await {
