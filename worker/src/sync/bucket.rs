@@ -292,6 +292,8 @@ impl HttpService for EgressService {
             body: body.as_bytes().cloned(),
             // A signature is good for one address.
             follow_redirects: false,
+            // An object that was put there compressed is sent so, whatever is asked for.
+            takes_brotli: true,
             ..EgressRequest::new(parts.method, url, limits)
         };
         let response = self.egress.send(request).await.map_err(failed)?;
@@ -329,6 +331,13 @@ fn failed(error: EgressError) -> HttpError {
 
 #[cfg(test)]
 mod tests {
+    use lectern_shared::egress::{EgressPolicy, parse_allow_list};
+    use object_store::client::HttpRequestBody;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
     use super::*;
 
     fn address(query: &str) -> Url {
@@ -349,6 +358,28 @@ mod tests {
         let most = RequestLimits { max_bytes: 100 << 20, total_timeout: second, idle_timeout: second };
         assert_eq!(limits_of(most, true).max_bytes, LIST_BYTES);
         assert_eq!(limits_of(most, false), most);
+    }
+
+    #[tokio::test]
+    async fn an_object_that_was_put_there_compressed_by_brotli_is_read() {
+        const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-encoding: br\r\ncontent-length: 9\r\n\r\n";
+        const HELLO: [u8; 9] = [0x0b, 0x02, 0x80, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x03];
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let store = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            assert!(socket.read(&mut [0; 4096]).await.unwrap() > 0);
+            socket.write_all(&[HEAD, &HELLO].concat()).await.unwrap();
+        });
+        let allow = parse_allow_list("127.0.0.1").unwrap();
+        let egress = Egress::new(EgressPolicy { allow, ..EgressPolicy::default() }).unwrap();
+        let limits =
+            RequestLimits { max_bytes: 100, total_timeout: Duration::from_mins(1), idle_timeout: SILENCE };
+        let service = EgressService { egress, limits, pages: Arc::new(ListPages::new(1)) };
+        let request = hyper::Request::get(format!("http://{store}/documents/a.txt"));
+        let answer = service.call(request.body(HttpRequestBody::empty()).unwrap()).await.unwrap();
+        assert_eq!(answer.into_body().bytes().await.unwrap(), "hello");
+        serving.await.unwrap();
     }
 
     #[test]
