@@ -121,13 +121,17 @@ pub(super) async fn upload(
         let opened = parts.extensions.get::<RequestCredential>().cloned();
         let form = MultipartForm::of(Request::from_parts(parts, body)).await?;
         let actor = visitor.actor();
-        let _turn = uploads.turn(&actor).await?;
-        let reading = Box::pin(receive_upload(&uploads, &actor, form, Some(NONCE)));
+        let reading = async {
+            // Held until the document is made.
+            let turn = uploads.turn(&actor).await?;
+            let reading = Box::pin(receive_upload(&uploads, &actor, form, Some(NONCE)));
+            let read = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
+            ApiResult::Ok((turn, read))
+        };
         // It may go on for so long that its sender may not do it any more.
-        let in_time = async { timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())? };
-        let (file, new, nonce) = match opened {
-            Some(opened) => opened.while_in_force(in_time).await?,
-            None => in_time.await?,
+        let (_turn, (file, new, nonce)) = match opened {
+            Some(opened) => opened.while_in_force(reading).await?,
+            None => reading.await?,
         };
         let content = new.identity(&file);
         let key = IdempotencyKey::of_form(nonce.as_deref(), &content);

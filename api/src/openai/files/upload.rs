@@ -115,7 +115,7 @@ async fn upload(
     let form = MultipartForm::of(request).await?;
     let actor = caller.actor();
     // Nothing of the form is read before its turn, so that its sender waits too. Held until the document is made.
-    let _turn = uploads.turn(&actor).await?;
+    let _turn = opened.while_in_force(uploads.turn(&actor)).await?;
     let reading = Box::pin(receive(&uploads, &actor, form));
     // It may go on for so long that its sender may not do it any more.
     let in_time = async { timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())? };

@@ -309,10 +309,13 @@ pub(crate) async fn import_file(
     let key = IdempotencyKey::of(request.headers())?;
     let path = request.uri().path().to_owned();
     let workspace = evaluations.find(actor, id).await?.owner.workspace_id;
-    let _turn = IMPORTS.acquire(workspace).await.map_err(of_turn)?;
     let opened = request.extensions().get::<RequestCredential>().cloned();
-    let reading = read_within(request, nonce, FILE_WITHIN);
-    let SentCases { name, bytes, word } = match opened {
+    let reading = Box::pin(async {
+        // Held until the cases are added.
+        let turn = IMPORTS.acquire(workspace).await.map_err(of_turn)?;
+        ApiResult::Ok((turn, read_within(request, nonce, FILE_WITHIN).await?))
+    });
+    let (_turn, SentCases { name, bytes, word }) = match opened {
         Some(opened) => opened.while_in_force(reading).await?,
         None => reading.await?,
     };
