@@ -26,6 +26,8 @@ const MAX_LOOKUPS: usize = 64;
 const OF_ONE_SITE: usize = 16;
 /// Sites that are told apart, by their hashes: what is known of them takes no more memory however many there are.
 const SITES: usize = 256;
+/// Under which labels countries give sites out, as in `example.co.uk`. Else whoever has one there would keep all others waiting.
+const OF_COUNTRIES: [&str; 10] = ["ac", "co", "com", "edu", "go", "gov", "ne", "net", "or", "org"];
 
 /// Why a name gave no address to connect to.
 #[derive(Debug, thiserror::Error)]
@@ -61,12 +63,9 @@ impl LookupTurns {
         Self { turns: FairTurns::new(MAX_LOOKUPS), sites, hasher: RandomState::new() }
     }
 
-    /// Which site a name is of: without a list of public suffixes, that of its last two labels.
+    /// The number of the site that a name is of.
     fn site(&self, host: &str) -> usize {
-        let host = host.strip_suffix('.').unwrap_or(host);
-        let begin = host.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
-        let hash = self.hasher.hash_one(host.get(begin..).unwrap_or(host));
-        usize::try_from(hash % SITES as u64).unwrap_or(0)
+        usize::try_from(self.hasher.hash_one(site_of(host)) % SITES as u64).unwrap_or(0)
     }
 
     /// Waits for a turn. Whoever stops waiting leaves the line.
@@ -75,6 +74,16 @@ impl LookupTurns {
         let of_site = Arc::clone(&self.sites[site]).acquire_owned().await.map_err(io::Error::other)?;
         Ok(LookupTurn { _turn: self.turns.take(site).await, _of_site: of_site })
     }
+}
+
+/// The site that a name is of: without a list of public suffixes, its last two labels, or three below a country's own.
+fn site_of(host: &str) -> &str {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let mut last = host.rsplit('.');
+    let is_country = last.next().is_some_and(|label| label.len() == 2);
+    let is_shared = is_country && last.next().is_some_and(|label| OF_COUNTRIES.contains(&label));
+    let before = host.rmatch_indices('.').nth(if is_shared { 2 } else { 1 });
+    before.and_then(|(at, _)| host.get(at + 1..)).unwrap_or(host)
 }
 
 /// Resolves names with the system's resolver and refuses those with an address that is not permitted.
@@ -143,12 +152,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_is_told_by_the_last_two_labels() {
-        let turns = LookupTurns::new();
-        let site = turns.site("slow.example");
-        for name in ["1.slow.example", "a.b.slow.example", "slow.example.", "2.slow.example."] {
-            assert_eq!(turns.site(name), site, "{name}");
+    fn a_site_is_told_by_the_last_two_labels_or_three_where_countries_share_one() {
+        for (name, site) in [
+            ("slow.example", "slow.example"),
+            ("1.slow.example.", "slow.example"),
+            ("a.b.slow.example", "slow.example"),
+            ("a.b.slow.de", "slow.de"),
+            ("a.b.slow.co.uk", "slow.co.uk"),
+            ("slow.com.br.", "slow.com.br"),
+            ("co.uk", "co.uk"),
+            ("a.b.co.example", "co.example"),
+            ("localhost", "localhost"),
+            ("", ""),
+        ] {
+            assert_eq!(site_of(name), site, "{name}");
         }
+        let turns = LookupTurns::new();
         let hosts = (0..1_000).map(|number| turns.site(&format!("{number}.example")));
         assert!(hosts.collect::<std::collections::HashSet<_>>().len() > SITES / 2);
     }
