@@ -2,6 +2,7 @@
 
 mod cases;
 mod numbers;
+mod removed;
 mod runs;
 mod versions;
 
