@@ -1,59 +1,71 @@
 //! Answers of models as HTML. What a model writes is Markdown, and nothing of it is HTML: tags are shown as the text that they are,
 //! pictures as their words, and links lead to the web alone.
 
-use std::{collections::VecDeque, iter};
+use std::{collections::VecDeque, fmt::Write, iter, ops::Range, vec};
 
-use lectern_agents::answer::markdown_steps;
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html};
+use lectern_agents::answer::{AnswerMarker, markdown_steps};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 /// The most that a parser is given to do for one answer, in bytes that it goes past: it takes a twentieth of a second at the worst, and
 /// is more than an answer takes that somebody reads. The thread has others to serve.
 const MOST_STEPS: usize = 128 << 10;
-/// So many markers of an answer are looked at; those after them stay text. Each becomes many times what it is.
-const MOST_MARKERS: usize = 1_000;
-/// The digits of a marker.
-const MOST_DIGITS: usize = 9;
 
-/// Writes a text as HTML. Where it cites a source as `[n]`, `cite` is given the number and all that is said before it, and gives the mark
-/// that stands there, as HTML; nothing for a number that is no source's. A text that would keep a parser busy is shown as it was
-/// written, in paragraphs.
+/// Writes a text as HTML. Where it cites sources, as `[1]`, `[1, 2]` or in whichever form the citations were read from, `cite` is given each
+/// number and all that is said before it, and gives the mark that stands there, as HTML; nothing for a number that is no source's. A text
+/// that would keep a parser busy is shown as it was written, in paragraphs.
 pub(super) fn to_html(text: &str, cite: impl FnMut(usize, &str) -> Option<String>) -> String {
     let mut written = String::with_capacity(text.len() * 2);
     if markdown_steps(text).is_some_and(|steps| steps <= MOST_STEPS) {
         let parser = Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
-        html::push_html(&mut written, ShownEvents::new(TextMergeStream::new(parser), cite));
+        html::push_html(&mut written, ShownEvents::new(text, parser.into_offset_iter(), cite));
     } else {
-        html::push_html(&mut written, ShownEvents::new(paragraphs(text), cite));
+        html::push_html(&mut written, ShownEvents::new(text, paragraphs(text), cite));
     }
     written
 }
 
-/// A text as it was written: a paragraph up to each blank line, with its lines below each other.
-fn paragraphs(text: &str) -> impl Iterator<Item = Event<'_>> {
-    let written = text.split("\n\n").map(|paragraph| paragraph.trim_matches('\n'));
-    written.filter(|paragraph| !paragraph.is_empty()).flat_map(|paragraph| {
-        let lines = paragraph.lines().flat_map(|line| [Event::Text(line.into()), Event::HardBreak]);
-        let begin = iter::once(Event::Start(Tag::Paragraph));
-        begin.chain(lines).chain(iter::once(Event::End(TagEnd::Paragraph)))
+/// A text as it was written: a paragraph up to each blank line, with its lines below each other. Each event with its bytes of the text.
+fn paragraphs(text: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
+    let (mut at, mut is_open) = (0, false);
+    // What ends the last paragraph.
+    let lines = text.split_inclusive('\n').chain(iter::once(""));
+    lines.flat_map(move |line| {
+        let begin = at;
+        at += line.len();
+        let words = line.strip_suffix('\n').unwrap_or(line);
+        if words.is_empty() {
+            let end = std::mem::take(&mut is_open).then_some(Event::End(TagEnd::Paragraph));
+            return end.map(|end| (end, begin..begin)).into_iter().collect::<Vec<_>>();
+        }
+        let start = (!std::mem::replace(&mut is_open, true)).then_some(Event::Start(Tag::Paragraph));
+        let words = words.strip_suffix('\r').unwrap_or(words);
+        let (said, end) = (begin..begin + words.len(), begin + words.len());
+        let written = [(Event::Text(words.into()), said), (Event::HardBreak, end..end)];
+        start.map(|start| (start, begin..begin)).into_iter().chain(written).collect()
     })
 }
 
 /// What is read of an answer, as it is shown. It is made piece by piece: a megabyte can be a million pieces.
 struct ShownEvents<'a, E, C> {
+    /// The answer as it was written.
+    answer: &'a str,
     events: E,
     cite: C,
+    /// Its markers that are still to come.
+    markers: iter::Peekable<vec::IntoIter<AnswerMarker>>,
+    /// Where the last marker ends that became marks, in bytes of the answer: what is read of it is not shown besides.
+    marked_to: usize,
     /// All that was said so far, without the markers that became marks.
     said: String,
-    /// How many markers were looked at.
-    markers: usize,
     is_code: bool,
+    is_link: bool,
     /// What comes before anything else is read.
     next: VecDeque<Event<'a>>,
 }
 
 impl<'a, E, C> Iterator for ShownEvents<'a, E, C>
 where
-    E: Iterator<Item = Event<'a>>,
+    E: Iterator<Item = (Event<'a>, Range<usize>)>,
     C: FnMut(usize, &str) -> Option<String>,
 {
     type Item = Event<'a>;
@@ -63,8 +75,8 @@ where
             if let Some(event) = self.next.pop_front() {
                 return Some(event);
             }
-            let event = self.events.next()?;
-            self.show(event);
+            let (event, bytes) = self.events.next()?;
+            self.show(event, bytes);
         }
     }
 }
@@ -73,14 +85,26 @@ impl<'a, E, C> ShownEvents<'a, E, C>
 where
     C: FnMut(usize, &str) -> Option<String>,
 {
-    fn new(events: E, cite: C) -> Self {
-        Self { events, cite, said: String::new(), markers: 0, is_code: false, next: VecDeque::new() }
+    fn new(answer: &'a str, events: E, cite: C) -> Self {
+        Self {
+            answer,
+            events,
+            cite,
+            markers: AnswerMarker::all(answer).into_iter().peekable(),
+            marked_to: 0,
+            said: String::new(),
+            is_code: false,
+            is_link: false,
+            next: VecDeque::new(),
+        }
     }
 
-    fn show(&mut self, event: Event<'a>) {
+    fn show(&mut self, event: Event<'a>, bytes: Range<usize>) {
         match event {
-            Event::Html(text) | Event::InlineHtml(text) => self.next.push_back(Event::Text(text)),
-            Event::Text(text) if !self.is_code => self.show_cited(text),
+            Event::Html(text) | Event::InlineHtml(text) => self.show_cited(text, bytes),
+            Event::Text(text) if !self.is_code => self.show_cited(text, bytes),
+            // A marker may be broken over two lines.
+            Event::SoftBreak | Event::HardBreak if bytes.start < self.marked_to => {}
             Event::Start(Tag::CodeBlock(_)) => {
                 self.is_code = true;
                 // The language is the model's own word, and would stand in an attribute.
@@ -94,9 +118,13 @@ where
             Event::Start(Tag::Image { .. } | Tag::HtmlBlock)
             | Event::End(TagEnd::Image | TagEnd::HtmlBlock) => {}
             Event::Start(Tag::Link { dest_url, .. }) => {
+                self.is_link = true;
                 self.next.push_back(Event::InlineHtml(link(&dest_url).into()));
             }
-            Event::End(TagEnd::Link) => self.next.push_back(Event::InlineHtml("</a>".into())),
+            Event::End(TagEnd::Link) => {
+                self.is_link = false;
+                self.next.push_back(Event::InlineHtml("</a>".into()));
+            }
             // The page has headings of its own above it.
             Event::Start(Tag::Heading { .. }) => {
                 self.next.extend([Event::Start(Tag::Paragraph), Event::Start(Tag::Strong)]);
@@ -115,60 +143,55 @@ where
         }
     }
 
-    /// A text, with the marks of its sources.
-    fn show_cited(&mut self, text: CowStr<'a>) {
-        if !text.contains('[') {
+    fn say(&mut self, text: CowStr<'a>) {
+        if !text.is_empty() {
             self.said.push_str(&text);
             self.next.push_back(Event::Text(text));
+        }
+    }
+
+    /// A text that was read from these bytes, with the marks of its sources.
+    fn show_cited(&mut self, text: CowStr<'a>, bytes: Range<usize>) {
+        let answer = self.answer;
+        // A character that is written by its name is no part of a marker, and a link has no other one in it.
+        if self.is_link || answer.get(bytes.clone()) != Some(&*text) {
+            self.say(text);
             return;
         }
-        // What stands behind the last mark.
-        let mut plain = String::new();
-        let mut rest: &str = &text;
-        while let Some(at) = rest.find('[') {
-            let (before, from) = rest.split_at(at);
-            self.said.push_str(before);
-            plain.push_str(before);
-            if let Some((mark, length)) = self.mark(from) {
-                if !plain.is_empty() {
-                    self.next.push_back(Event::Text(std::mem::take(&mut plain).into()));
-                }
-                self.next.push_back(Event::InlineHtml(mark.into()));
-                rest = &from[length..];
-            } else {
-                self.said.push('[');
-                plain.push('[');
-                rest = &from[1..];
+        let mut at = bytes.start.max(self.marked_to).min(bytes.end);
+        while let Some(marker) = self.markers.next_if(|marker| marker.bytes.start < bytes.end) {
+            // Those before it were read as something else, such as the text of a link.
+            if marker.bytes.start < at {
+                continue;
+            }
+            self.say(answer.get(at..marker.bytes.start).unwrap_or_default().into());
+            at = marker.bytes.start;
+            if let Some(marks) = self.marks(&marker.numbers) {
+                self.next.push_back(Event::InlineHtml(marks.into()));
+                self.marked_to = marker.bytes.end;
+                at = marker.bytes.end.min(bytes.end);
             }
         }
-        self.said.push_str(rest);
-        plain.push_str(rest);
-        if !plain.is_empty() {
-            self.next.push_back(Event::Text(plain.into()));
-        }
+        self.say(answer.get(at..bytes.end).unwrap_or_default().into());
     }
 
-    /// The mark of the source that a text cites at its beginning, and the length of the marker.
-    fn mark(&mut self, text: &str) -> Option<(String, usize)> {
-        let (number, length) = marker(text)?;
-        self.markers += 1;
-        if self.markers > MOST_MARKERS {
-            return None;
+    /// The marks of what a marker cites, beside those of its numbers that are no source's; none when all of them are that.
+    fn marks(&mut self, numbers: &[usize]) -> Option<String> {
+        let (mut marks, mut has_source) = (String::new(), false);
+        for n in numbers {
+            match (self.cite)(*n, &self.said) {
+                Some(mark) => {
+                    has_source = true;
+                    marks.push_str(&mark);
+                }
+                None => {
+                    // Writing to a string cannot fail.
+                    let _ = write!(marks, "[{n}]");
+                }
+            }
         }
-        Some(((self.cite)(number, &self.said)?, length))
+        has_source.then_some(marks)
     }
-}
-
-/// The number of the marker that a text begins with, and how long it is.
-fn marker(text: &str) -> Option<(usize, usize)> {
-    let inner = text.strip_prefix('[')?;
-    // No further is looked: the text may have a bracket in every place.
-    let digits = inner.bytes().take(MOST_DIGITS).take_while(u8::is_ascii_digit).count();
-    let (number, rest) = inner.split_at(digits);
-    if !rest.starts_with(']') {
-        return None;
-    }
-    Some((number.parse().ok()?, digits + 2))
 }
 
 /// The beginning of a link: to the web, or to nowhere. It opens a tab of its own, as a conversation is not left for it.
@@ -225,6 +248,31 @@ mod tests {
         assert_eq!(shown("[1][1]"), "<p><a class=\"cite\">1</a><a class=\"cite\">1</a></p>\n");
         assert!(shown("- a\n- b [1]").contains("<li>b <a class=\"cite\">1</a></li>"));
         assert!(shown("```\n[1]\n```").contains("[1]"));
+    }
+
+    #[test]
+    fn each_number_is_a_link_in_whichever_form_it_is_cited() {
+        let all = |text: &str| {
+            let html = to_html(text, |n, _| (n < 5).then(|| format!("<a>{n}</a>")));
+            html.trim_end().trim_start_matches("<p>").trim_end_matches("</p>").to_owned()
+        };
+        for (text, html) in [
+            ("One [1, 2].", "One <a>1</a><a>2</a>."),
+            ("One [1-3].", "One <a>1</a><a>2</a><a>3</a>."),
+            ("One【1】 & 【2、4】", "One<a>1</a> &amp; <a>2</a><a>4</a>"),
+            ("One [1,\n2] so", "One <a>1</a><a>2</a> so"),
+            ("*One [1;2]*", "<em>One <a>1</a><a>2</a></em>"),
+            ("A <b>tag</b> [1, 2]", "A &lt;b&gt;tag&lt;/b&gt; <a>1</a><a>2</a>"),
+            // A number that is no source's stays what it is, and so does all that is no marker to the reader of citations.
+            ("One [1, 9].", "One <a>1</a>[9]."),
+            ("None [8, 9] of [2024].", "None [8, 9] of [2024]."),
+            ("As \\[1] and `[1, 2]` and &#91;1]", "As [1] and <code>[1, 2]</code> and [1]"),
+        ] {
+            assert_eq!(all(text), html, "{text}");
+        }
+        assert!(all("see [1](https://a.example)").ends_with("nofollow\">1</a>"));
+        let deep = format!("{}[1, 2]", "> ".repeat(100));
+        assert!(all(&deep).contains("<a>1</a><a>2</a>"), "a text that is shown as it was written");
     }
 
     #[test]
@@ -318,8 +366,8 @@ mod tests {
             shown("[ [] [+1] [1x] [1 [0000000001] [9999999999999999999999]"),
             "<p>[ [] [+1] [1x] [1 [0000000001] [9999999999999999999999]</p>\n"
         );
-        let many = shown(&"[1]".repeat(MOST_MARKERS + 5));
-        assert_eq!(many.matches("<a").count(), MOST_MARKERS);
+        let many = shown(&"[1]".repeat(AnswerMarker::MOST_NUMBERS + 5));
+        assert_eq!(many.matches("<a").count(), AnswerMarker::MOST_NUMBERS);
         assert!(many.ends_with("[1][1][1][1][1]</p>\n"));
     }
 }

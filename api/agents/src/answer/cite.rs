@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use self::claims::{Claim, SentenceFinder, following};
 use self::markdown::{code_spans, without_emphasis};
+pub use self::markers::AnswerMarker;
 use self::markers::{CitationMarker, NumberedPassages, markers};
 pub(super) use self::{
     markdown::{closing_parenthesis, is_label, link_target},

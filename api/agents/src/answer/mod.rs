@@ -12,7 +12,7 @@ pub(crate) mod quote;
 pub(crate) mod redact;
 
 pub use self::{
-    cite::AnswerQuotations,
+    cite::{AnswerMarker, AnswerQuotations},
     filter::markdown_steps,
     link::{passage_url, place_url},
 };

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use super::{CitableSource, markdown::is_label};
+use super::{
+    CitableSource, MAX_MARKED, lies_in,
+    markdown::{code_spans, is_label},
+};
 
 /// The most digits of a marker: `[2024]` is a year.
 const MAX_DIGITS: usize = 3;
@@ -46,6 +49,32 @@ impl<'a> NumberedPassages<'a> {
             }
         }
         known
+    }
+}
+
+/// A marker of an answer, for those who show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerMarker {
+    /// Where it stands in the answer, in bytes.
+    pub bytes: Range<usize>,
+    /// The numbers that it has, or stands for, each once and in order. Not each of them need be a source's.
+    pub numbers: Vec<usize>,
+}
+
+impl AnswerMarker {
+    /// The most numbers of all markers that are told: those that come after them are text to whoever shows the answer.
+    pub const MOST_NUMBERS: usize = MAX_MARKED;
+
+    /// Those of an answer, in order, as its citations were made from them.
+    pub fn all(answer: &str) -> Vec<Self> {
+        let code = code_spans(answer);
+        let mut left = Self::MOST_NUMBERS;
+        let told = markers(answer, &lies_in(&code)).into_iter().map_while(|marker| {
+            let numbers = marker.numbers(answer);
+            left = left.checked_sub(numbers.len())?;
+            Some(Self { bytes: marker.bytes, numbers })
+        });
+        told.collect()
     }
 }
 

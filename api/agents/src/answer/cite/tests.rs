@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, ops::Range};
 
-use super::{AnswerCitation, AnswerQuotations, CitableSource, cite};
+use super::{AnswerCitation, AnswerMarker, AnswerQuotations, CitableSource, cite};
 
 const SKY: &str = "It is known that the sky is blue at noon. Grass is green.";
 const SEA: &str = "The sea is deep and wide.";
@@ -273,6 +273,17 @@ fn code_and_links_are_left_alone() {
     let numbers = |answer| list(answer).iter().map(|cited| cited.0).collect::<Vec<_>>();
     assert_eq!(numbers("`open [1] and\n\nclosed` [2]"), [1, 2]);
     assert_eq!(numbers("```\n[1]\n```\n[2] after [1](see there)"), [2, 1]);
+}
+
+#[test]
+fn whoever_shows_an_answer_is_told_where_each_marker_stands_and_what_it_stands_for() {
+    let answer = "Über [1], 【2】 and [3,\n1-2]; `[1]`, [1](https://a.example), [2024] \\[1] [9].";
+    let told: Vec<_> =
+        AnswerMarker::all(answer).into_iter().map(|marker| (&answer[marker.bytes], marker.numbers)).collect();
+    let expected = [("[1]", vec![1]), ("【2】", vec![2]), ("[3,\n1-2]", vec![3, 1, 2]), ("[9]", vec![9])];
+    assert_eq!(told, expected);
+    let many = AnswerMarker::all(&"[1-50]".repeat(100));
+    assert_eq!(many.len() * 50, AnswerMarker::MOST_NUMBERS);
 }
 
 #[test]
