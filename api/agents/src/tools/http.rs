@@ -48,6 +48,17 @@ pub(super) struct ServiceRequest {
     pub(super) accept: &'static str,
     /// Most bytes of the answer.
     pub(super) most: u64,
+    /// What is to become of an answer with more.
+    pub(super) excess: ExcessRule,
+}
+
+/// What becomes of an answer with more bytes than are read of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExcessRule {
+    /// It cannot be understood in part, and has failed.
+    Refused,
+    /// Its beginning is the answer.
+    LeftOut,
 }
 
 impl ServiceRequest {
@@ -59,6 +70,7 @@ impl ServiceRequest {
             body: None,
             accept: "application/json",
             most: MOST_BYTES,
+            excess: ExcessRule::Refused,
         }
     }
 
@@ -84,7 +96,12 @@ impl ServiceRequest {
         if left.is_zero() {
             return Err(ToolError::Timeout);
         }
-        let limits = RequestLimits { max_bytes: self.most, total_timeout: left, idle_timeout: left };
+        let max_bytes = match self.excess {
+            ExcessRule::Refused => self.most,
+            // No more than that is read of it, whatever it claims to be.
+            ExcessRule::LeftOut => u64::MAX,
+        };
+        let limits = RequestLimits { max_bytes, total_timeout: left, idle_timeout: left };
         let mut request = EgressRequest::new(self.method, self.url, limits);
         request.headers = self.headers;
         request.portable_headers.insert(ACCEPT, HeaderValue::from_static(self.accept));
@@ -93,12 +110,14 @@ impl ServiceRequest {
     }
 }
 
-/// What a service answered, whole.
+/// What a service answered.
 pub(super) struct ServiceResponse {
     pub(super) status: u16,
     /// The media type without parameters, in lower case.
     pub(super) content_type: Option<String>,
     pub(super) body: Bytes,
+    /// The body is the beginning of a longer one.
+    pub(super) is_cut: bool,
     /// Where it came from, after redirects.
     pub(super) url: Url,
 }
@@ -129,18 +148,24 @@ impl ServiceClient {
         Instant::now().checked_add(self.timeout).map_or(deadline, |own| own.min(deadline))
     }
 
-    /// Asks, and reads the whole answer, whatever its status.
+    /// Asks, and reads the answer, whatever its status: whole, unless the beginning of a long one is enough.
     pub(super) async fn send(
         &self,
         ask: ServiceRequest,
         until: Instant,
     ) -> Result<ServiceResponse, ToolError> {
+        let most = usize::try_from(ask.most).unwrap_or(usize::MAX);
+        let excess = ask.excess;
         let request = ask.into_request(until)?;
         let exchange = async {
             let response = self.egress.send(request).await?;
             let (status, content_type) = (response.status, response.content_type());
             let url = response.final_url.clone();
-            Ok(ServiceResponse { status, content_type, url, body: read(response).await? })
+            let (body, is_cut) = match excess {
+                ExcessRule::LeftOut if (200..300).contains(&status) => beginning(response, most).await?,
+                ExcessRule::LeftOut | ExcessRule::Refused => (read(response).await?, false),
+            };
+            Ok(ServiceResponse { status, content_type, url, body, is_cut })
         };
         match timeout_at(until, exchange).await {
             Ok(answer) => answer.map_err(|error| self.explain(&error)),
@@ -240,6 +265,17 @@ async fn read(mut response: EgressResponse) -> Result<Bytes, EgressError> {
     }
     body.truncate(FAILURE);
     Ok(body.freeze())
+}
+
+/// So many bytes of a body at most, and whether there were more. What comes after them is not waited for.
+async fn beginning(mut response: EgressResponse, most: usize) -> Result<(Bytes, bool), EgressError> {
+    let mut body = BytesMut::new();
+    while body.len() <= most {
+        let Some(chunk) = response.chunk().await? else { return Ok((body.freeze(), false)) };
+        body.extend_from_slice(&chunk);
+    }
+    body.truncate(most);
+    Ok((body.freeze(), true))
 }
 
 /// A body as JSON, if it is.

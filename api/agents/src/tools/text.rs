@@ -64,11 +64,19 @@ const ELEMENTS: [&str; 42] = [
 
 /// `text`, or its beginning with a note when it has more than `most` bytes. It ends with a line or a word where there is
 /// one near the limit, and never within a character.
-pub(super) fn cut(mut text: String, most: usize) -> String {
+pub(super) fn cut(text: String, most: usize) -> String {
     let whole = text.len();
-    if whole <= most {
-        return text;
-    }
+    if whole <= most { text } else { beginning(text, most, &whole.to_string()) }
+}
+
+/// The same for a text that is itself the beginning of a longer one.
+pub(super) fn cut_again(text: String, most: usize) -> String {
+    let read = text.len();
+    beginning(text, most, &format!("more than {read}"))
+}
+
+/// At most so many bytes of a text, with a note that says of how many they are the beginning.
+fn beginning(mut text: String, most: usize, whole: &str) -> String {
     let limit = text.floor_char_boundary(most);
     let near = text.floor_char_boundary(limit - limit / REACH);
     let end = text[near..limit]
@@ -188,6 +196,7 @@ mod tests {
         let letters = "é".repeat(100);
         assert!(cut(letters, 101).starts_with(&format!("{}\n[", "é".repeat(50))));
         assert!(cut("x".repeat(200), 100).ends_with("100 of 200 bytes.]"));
+        assert!(cut_again("x".repeat(200), 100).ends_with("100 of more than 200 bytes.]"));
     }
 
     #[test]

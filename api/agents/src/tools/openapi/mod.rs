@@ -31,7 +31,7 @@ use super::{
     CallableTool, ToolError, ToolFunction,
     cache::{self, ToolCache},
     configuration::{ToolConfiguration, failed},
-    http::{self, ServiceClient, ServiceRequest, ServiceResponse},
+    http::{self, ExcessRule, ServiceClient, ServiceRequest, ServiceResponse},
     naming, text,
 };
 use crate::models::ToolSpec;
@@ -96,7 +96,7 @@ impl OpenApiTool {
 
     /// What the API answered, for the model: failures too, which say in the API's own words what is wrong.
     async fn render(&self, answer: ServiceResponse) -> String {
-        let ServiceResponse { status, content_type, body, .. } = answer;
+        let ServiceResponse { status, content_type, body, is_cut, .. } = answer;
         if body.is_empty() {
             return format!("Status {status}, without content.");
         }
@@ -107,7 +107,7 @@ impl OpenApiTool {
         let text = if is_json {
             match http::compact(self.service.compute(), body.clone()).await {
                 Some(text) => Some(text),
-                None => readable(&body),
+                None => readable(&body, is_cut),
             }
         } else if kind.starts_with("text/") || kind.ends_with("xml") || kind.ends_with("yaml") {
             Some(String::from_utf8_lossy(&body).into_owned())
@@ -115,18 +115,26 @@ impl OpenApiTool {
             None
         };
         match text {
+            Some(text) if is_cut => format!("Status {status}\n{}", text::cut_again(text, text::MOST)),
             Some(text) => format!("Status {status}\n{}", text::cut(text, text::MOST)),
             None => {
                 let kind = if kind.is_empty() { "of an unknown type" } else { kind };
-                format!("Status {status}, {size} bytes, {}, which is not shown.", text::line(kind, 100))
+                let more = if is_cut { "more than " } else { "" };
+                format!("Status {status}, {more}{size} bytes, {}, which is not shown.", text::line(kind, 100))
             }
         }
     }
 }
 
-/// Bytes as text, unless they are something else.
-fn readable(body: &Bytes) -> Option<String> {
-    let text = std::str::from_utf8(body).ok()?;
+/// Bytes as text, unless they are something else. A body that was cut may end within a character.
+fn readable(body: &Bytes, is_cut: bool) -> Option<String> {
+    let text = match std::str::from_utf8(body) {
+        Ok(text) => text,
+        Err(error) if is_cut && error.error_len().is_none() => {
+            std::str::from_utf8(body.get(..error.valid_up_to())?).ok()?
+        }
+        Err(_) => return None,
+    };
     (!text.contains('\0')).then(|| text.to_owned())
 }
 
@@ -226,7 +234,9 @@ impl CallableTool for OpenApiTool {
             return Err(self.service.malformed_answer());
         };
         let server = server.as_ref().map_err(|reason| no_server(*reason))?;
-        let ask = request::build(operation, &offered.spec.parameters, server, &self.headers, &arguments)?;
+        let mut ask = request::build(operation, &offered.spec.parameters, server, &self.headers, &arguments)?;
+        // A model makes something of the beginning of a list, and nothing of a failure.
+        ask.excess = ExcessRule::LeftOut;
         let answer = self.service.send(ask, self.service.until(deadline)).await?;
         let succeeded = (200..300).contains(&answer.status);
         let told = self.render(answer).await;

@@ -337,6 +337,39 @@ async fn a_body_that_a_redirect_would_drop_is_a_failure_and_one_that_it_keeps_is
 }
 
 #[tokio::test]
+async fn of_an_answer_that_is_too_large_the_beginning_is_told_and_that_it_is_one() {
+    let list = format!("[{}\"end\"]", "{\"name\":\"Bärbel\"},".repeat(400_000));
+    for (kind, body, told) in [
+        ("application/json", list.into_bytes(), Some("[{\"name\":\"Bärbel\"},{\"name\"")),
+        // It is cut within a character, too.
+        ("application/json", format!("x{}", "é".repeat(600_000)).into_bytes(), Some("xéé")),
+        ("text/csv", "name,age\n".repeat(700_000).into_bytes(), Some("name,age\nname")),
+        ("application/zip", vec![0; 6_000_000], None),
+    ] {
+        let site = Site::new(move |seen| {
+            if seen.line == "GET /docs/openapi" {
+                let host = seen.header("host").unwrap_or_default();
+                Reply::Body(200, "text/plain", THREE.replace("HOST", host).into())
+            } else {
+                Reply::Body(200, kind, body.clone())
+            }
+        })
+        .await;
+        let opened = opened(&site, json!({})).await;
+        let answer = call(&opened, 2, json!({"path": {"petId": "1"}})).await.unwrap();
+        let Some(told) = told else {
+            assert_eq!(answer, format!("Status 200, more than 1048576 bytes, {kind}, which is not shown."));
+            continue;
+        };
+        assert!(answer.starts_with(&format!("Status 200\n{told}")), "{kind}: {:?}", answer.get(..40));
+        let (_, note) = answer.rsplit_once('\n').unwrap();
+        let is_note = note.starts_with("[The rest was left out") && note.contains(" of more than 104857");
+        assert!(is_note, "{kind}: {note}");
+        assert!(answer.len() < 65 * 1024, "{kind}: {}", answer.len());
+    }
+}
+
+#[tokio::test]
 async fn a_document_that_cannot_be_had_or_read_leaves_a_function_that_says_why() {
     for (reply, told) in [
         (text(404, KEY), "could not be fetched: its server refused the request (status 404)."),
