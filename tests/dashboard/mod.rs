@@ -1,6 +1,7 @@
 //! The dashboard: what its pages promise to every browser, and the ways of the three kinds of people through it.
 
 mod agents;
+mod answers;
 mod browsers;
 mod choices;
 mod documents;

@@ -6,7 +6,11 @@ use std::collections::{HashMap, HashSet};
 
 use askama::Template;
 use lectern_agents::{answer::AnswerQuotations, run::CitationView};
-use lectern_shared::ids::WorkspaceId;
+use lectern_db::traces::StoredTrace;
+use lectern_shared::{
+    ids::{DocumentId, WorkspaceId},
+    model::place::SourceSpan,
+};
 use serde_json::Value;
 
 pub(super) use self::trace::TraceBody;
@@ -32,6 +36,8 @@ pub(super) struct AnswerCard {
     pub(super) spent: String,
     /// Why it ended, where that is worth saying.
     pub(super) ending: &'static str,
+    /// Whether it is a model's answer that cites nothing.
+    pub(super) names_no_source: bool,
     /// The answer and its sources, as text.
     pub(super) copied: String,
     /// Where feedback is sent, from the page.
@@ -46,9 +52,13 @@ pub(super) struct AnswerCard {
 pub(super) struct SourceRow {
     pub(super) n: usize,
     pub(super) name: String,
+    /// The last of the headings that it stands under; empty without any.
+    pub(super) heading: String,
     pub(super) place: String,
-    /// Where it is shown, from the page.
+    /// Where it is shown, from the page; empty when its document was deleted.
     pub(super) href: String,
+    /// Where it is told how its document was deleted, for those who may see that.
+    pub(super) receipt: String,
     /// The words that the answer quotes, or a sentence of the passage.
     pub(super) quote: String,
     pub(super) standing: QuoteStanding,
@@ -66,9 +76,33 @@ pub(super) enum QuoteStanding {
 }
 
 impl SourceRow {
+    /// What tells it from others, in words.
+    fn label(&self) -> String {
+        let parts = [&self.name, &self.heading, &self.place].map(String::as_str);
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
     /// As it stands below a text.
     fn cited(&self) -> String {
-        format!("[{}] {} {}", self.n, self.name, self.place).trim_end().to_owned()
+        format!("[{}] {}", self.n, self.label()).trim_end().to_owned()
+    }
+
+    /// Its mark in a text, which opens it. What was deleted cannot be opened.
+    fn mark(&self) -> String {
+        let n = self.n;
+        if self.is_deleted() {
+            return format!("<span class=\"cite\">{n}</span>");
+        }
+        format!(
+            "<a class=\"cite\" data-cite href=\"{}\" aria-label=\"Source {n}: {}\">{n}</a>",
+            markdown::escaped(&self.href),
+            markdown::escaped(&self.label())
+        )
+    }
+
+    /// Whether its document was deleted since.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.href.is_empty()
     }
 }
 
@@ -126,7 +160,11 @@ pub(super) struct StepRow {
 
 /// A passage that a search of the documents found.
 pub(super) struct FoundPassage {
+    document: Option<DocumentId>,
+    /// Its document was deleted since.
+    pub(super) is_deleted: bool,
     pub(super) name: String,
+    pub(super) heading: String,
     pub(super) place: String,
     pub(super) score: String,
     pub(super) text: String,
@@ -144,6 +182,13 @@ pub(super) struct AnswerContext<'a> {
     pub(super) stamp: &'a str,
     /// Whether the reader may see how answers came about.
     pub(super) sees_steps: bool,
+    /// Whether the reader may see how documents were deleted.
+    pub(super) sees_receipts: bool,
+}
+
+/// The last of the headings that a passage stands under; empty without any.
+fn heading_of(place: &SourceSpan) -> String {
+    place.heading.as_deref().and_then(<[String]>::last).cloned().unwrap_or_default()
 }
 
 impl AnswerCard {
@@ -173,8 +218,10 @@ impl AnswerCard {
             sources.push(SourceRow {
                 n: citation.n,
                 name: citation.document_name.clone(),
+                heading: heading_of(&citation.place),
                 place: place_words(&citation.place.cited_on(citation.page)),
                 href: format!("{}{}", context.root, path.trim_start_matches('/')),
+                receipt: String::new(),
                 quote: citation.quote.clone(),
                 standing,
             });
@@ -182,39 +229,45 @@ impl AnswerCard {
         Ok(Self::new(body, sources, context))
     }
 
-    /// Of a trace that was kept.
-    pub(super) async fn of_trace(trace: &Value, context: &AnswerContext<'_>) -> Result<Self, ApiError> {
-        let mut body = TraceBody::of(trace);
+    /// Of a trace that was kept, some of whose documents may have been deleted since.
+    pub(super) async fn of_trace(trace: &StoredTrace, context: &AnswerContext<'_>) -> Result<Self, ApiError> {
+        let mut body = TraceBody::of(&trace.body.0);
+        let names_no_source = trace.complete && body.names_no_source();
+        let deleted = context.links.deleted(context.workspace, &body.documents()).await?;
         let standings = body.standings();
         let mut sources = Vec::with_capacity(body.citations.len());
         for (citation, standing) in std::mem::take(&mut body.citations).into_iter().zip(standings) {
             let TraceCitation { n, document_id, document_name, chunk_id, place, page, quote, verified: _ } =
                 citation;
-            let path = context.links.path_to_quote(context.workspace, document_id, chunk_id, &quote).await?;
-            let href = format!("{}{}", context.root, path.trim_start_matches('/'));
+            let (mut href, mut receipt) = (String::new(), String::new());
+            if !deleted.contains(&document_id) {
+                let path =
+                    context.links.path_to_quote(context.workspace, document_id, chunk_id, &quote).await?;
+                href = format!("{}{}", context.root, path.trim_start_matches('/'));
+            } else if context.sees_receipts {
+                receipt = format!("{}documents/{document_id}/receipt", context.root);
+            }
             sources.push(SourceRow {
                 n,
                 name: document_name,
+                heading: heading_of(&place),
                 place: place_words(&place.cited_on(page)),
                 href,
+                receipt,
                 quote,
                 standing,
             });
         }
-        Ok(Self::new(body, sources, context))
+        let mut card = Self { names_no_source, ..Self::new(body, sources, context) };
+        for found in card.steps.iter_mut().flat_map(|step| &mut step.found) {
+            found.is_deleted = found.document.is_some_and(|document| deleted.contains(&document));
+        }
+        Ok(card)
     }
 
     fn new(body: TraceBody, sources: Vec<SourceRow>, context: &AnswerContext<'_>) -> Self {
         let mut markers = MarkerReader::new(&sources);
-        let cite = |n: usize, said: &str| {
-            let source = markers.source(n, said)?;
-            let label = [source.name.as_str(), &source.place].join(" ");
-            Some(format!(
-                "<a class=\"cite\" data-cite href=\"{}\" aria-label=\"Source {n}: {}\">{n}</a>",
-                markdown::escaped(&source.href),
-                markdown::escaped(label.trim())
-            ))
-        };
+        let cite = |n: usize, said: &str| markers.source(n, said).map(SourceRow::mark);
         let html = markdown::to_html(&body.output, cite);
         let mut copied = body.output.clone();
         for (at, line) in listed(&sources).iter().enumerate() {
@@ -240,6 +293,7 @@ impl AnswerCard {
         Self {
             html,
             ending: ending(&body.finish_reason),
+            names_no_source: body.names_no_source(),
             spent: spent.join(" · "),
             steps: if sees { body.steps.into_iter().map(StepRow::from).collect() } else { Vec::new() },
             copied,
@@ -274,6 +328,9 @@ impl From<TraceStep> for StepRow {
             _ => "Step",
         };
         let passage = |passage: TracePassage| FoundPassage {
+            document: passage.document_id,
+            is_deleted: false,
+            heading: heading_of(&passage.place),
             place: place_words(&passage.place),
             score: passage.score.map(|score| format!("{score:.3}")).unwrap_or_default(),
             name: passage.document_name,
@@ -310,8 +367,10 @@ mod tests {
         SourceRow {
             n,
             name: "House rules".to_owned(),
+            heading: String::new(),
             place: place.to_owned(),
-            href: String::new(),
+            href: "cite/token".to_owned(),
+            receipt: String::new(),
             quote: quote.to_owned(),
             standing: QuoteStanding::Verified,
         }
@@ -341,6 +400,29 @@ mod tests {
         let expected = [0, 2, 1, 3, 0, 3].map(|at: usize| Some(sources[at].quote.as_str()));
         assert_eq!(opened, expected);
         assert!(markers.source(3, &before).is_none());
+    }
+
+    #[test]
+    fn sources_of_one_document_are_told_apart_by_their_headings() {
+        let under =
+            |n: usize, heading: &str| SourceRow { heading: heading.to_owned(), ..source(n, "", "page 2") };
+        let sources = [under(1, "Bicycles"), under(2, "The cellar"), under(3, "")];
+        let told = [
+            "[1] House rules Bicycles page 2",
+            "[2] House rules The cellar page 2",
+            "[3] House rules page 2",
+        ];
+        assert_eq!(listed(&sources), told);
+        assert!(sources[0].mark().contains("aria-label=\"Source 1: House rules Bicycles page 2\""));
+        let place = |heading: Option<Vec<String>>| SourceSpan { heading, ..SourceSpan::default() };
+        assert_eq!(heading_of(&place(Some(vec!["Rules".to_owned(), "Bicycles".to_owned()]))), "Bicycles");
+        assert_eq!(heading_of(&place(None)), "");
+    }
+
+    #[test]
+    fn the_mark_of_a_source_that_was_deleted_leads_nowhere() {
+        let deleted = SourceRow { href: String::new(), ..source(1, "", "") };
+        assert!(source(1, "", "").mark().contains("href=") && !deleted.mark().contains("href="));
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::{
     response::ApiResult,
     run_stream::{RunEventEncoder, streamed, until_stopped},
     services::{
-        actor::Actor,
+        actor::{Actor, Permission},
         asking::{AskService, AskableAgent},
         citations::CitationLinks,
         traces::{RecordedTrace, TraceService},
@@ -113,6 +113,7 @@ pub(super) struct AnswerReader {
     /// The stamp of the page's frame, which goes with feedback; empty on a page without one.
     pub(super) stamp: String,
     pub(super) sees_steps: bool,
+    pub(super) sees_receipts: bool,
     /// Has no account, and need not know what the service has to do with others.
     pub(super) is_stranger: bool,
 }
@@ -126,6 +127,7 @@ impl AnswerReader {
             feedback: &self.feedback,
             stamp: &self.stamp,
             sees_steps: self.sees_steps,
+            sees_receipts: self.sees_receipts,
         }
     }
 
@@ -143,6 +145,7 @@ impl AnswerReader {
             feedback: FEEDBACK.to_owned(),
             stamp: visitor.frame.stamp(),
             sees_steps: visitor.frame.role.includes(Role::Builder),
+            sees_receipts: visitor.actor().may(Permission::EditDocuments).is_ok(),
             is_stranger: false,
         }
     }
@@ -242,7 +245,7 @@ pub(super) struct ToldAnswer {
 impl ToldAnswer {
     pub(super) async fn of(told: &RecordedTrace, reader: &AnswerReader) -> ApiResult<Self> {
         let trace = &told.trace;
-        let mut card = AnswerCard::of_trace(&trace.body.0, &reader.context()).await?;
+        let mut card = AnswerCard::of_trace(trace, &reader.context()).await?;
         card.said = trace.feedback.clone().unwrap_or_default();
         Ok(Self {
             question: told.question().unwrap_or_else(|| NO_QUESTION.to_owned()),

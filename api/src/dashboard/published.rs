@@ -226,6 +226,7 @@ fn reader(links: CitationLinks, guest: &Guest, root: String) -> AnswerReader {
         // The page is of one workspace, whichever its reader has chosen.
         stamp: String::new(),
         sees_steps: false,
+        sees_receipts: false,
         is_stranger: guest.is_stranger,
     }
 }

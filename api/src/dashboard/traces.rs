@@ -314,7 +314,7 @@ async fn page(
         TraceOutcome::Replayed(told) => (Some(told), None),
         TraceOutcome::AskedAgain(now) => (None, Some(now)),
     };
-    let (answer, now) = answers(&trace, now.as_deref(), links, &visitor.frame).await?;
+    let (answer, now) = answers(&trace, now.as_deref(), links, &visitor).await?;
     let whole = TraceBody::of(&trace.body.0);
     let (cited, failure) = (CitedWords::of(&whole), whole.failure());
     let actor = visitor.actor();
@@ -369,8 +369,9 @@ async fn answers(
     then: &StoredTrace,
     now: Option<&StoredTrace>,
     links: &CitationLinks,
-    frame: &Frame,
+    visitor: &Visitor,
 ) -> ApiResult<(String, Option<String>)> {
+    let frame = &visitor.frame;
     let render = |card: AnswerCard| card.render().map_err(|_| ApiError::internal());
     let feedback = now.map_or_else(|| "feedback/trace".to_owned(), |now| format!("feedback/then/{}", now.id));
     let context = AnswerContext {
@@ -380,14 +381,15 @@ async fn answers(
         feedback: &feedback,
         stamp: &frame.stamp(),
         sees_steps: true,
+        sees_receipts: visitor.actor().may(Permission::EditDocuments).is_ok(),
     };
-    let mut card = AnswerCard::of_trace(&then.body.0, &context).await?;
+    let mut card = AnswerCard::of_trace(then, &context).await?;
     card.trace.clear();
     let answer = render(card)?;
     let Some(now) = now else { return Ok((answer, None)) };
     let feedback = format!("feedback/now/{}", then.id);
     let context = AnswerContext { feedback: &feedback, ..context };
-    let mut card = AnswerCard::of_trace(&now.body.0, &context).await?;
+    let mut card = AnswerCard::of_trace(now, &context).await?;
     card.said = now.feedback.clone().unwrap_or_default();
     Ok((answer, Some(render(card)?)))
 }

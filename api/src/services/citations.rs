@@ -1,7 +1,7 @@
 //! Links of citations: each holds, sealed, which passage it opens and until when. Whoever has one may read that passage and what
 //! stands around it, and nothing else; nothing is stored for it, so every process opens it, and it ends by itself.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{collections::HashSet, ops::Range, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use lectern_agents::answer::place_url;
@@ -115,6 +115,16 @@ impl CitationLinks {
         let start = passage.and_then(|passage| passage.text.find(quote)).filter(|_| !quote.is_empty());
         let quote = start.map(|start| start..start + quote.len());
         self.path(workspace, &PassageReference { document, chunk, quote })
+    }
+
+    /// Those of these documents that a workspace has not, since they were deleted.
+    pub(crate) async fn deleted(
+        &self,
+        workspace: WorkspaceId,
+        documents: &[DocumentId],
+    ) -> Result<HashSet<DocumentId>, ApiError> {
+        let present = db::documents::present(&self.db, workspace, documents).await?;
+        Ok(documents.iter().copied().filter(|document| !present.contains(document)).collect())
     }
 
     /// What the link with this token leads to.

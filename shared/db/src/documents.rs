@@ -200,13 +200,28 @@ pub async fn has_all(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> Res
 
 /// Those of these documents that are the workspace's and can be searched.
 pub async fn searchable(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> Result<HashSet<DocumentId>> {
+    let selected = "SELECT id FROM documents WHERE deleted_at IS NULL AND active_generation IS NOT NULL AND workspace_id = ";
+    among(db, selected, workspace, ids).await
+}
+
+/// Those of these documents that are the workspace's and were not deleted.
+pub async fn present(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> Result<HashSet<DocumentId>> {
+    let selected = "SELECT id FROM documents WHERE deleted_at IS NULL AND workspace_id = ";
+    among(db, selected, workspace, ids).await
+}
+
+/// Those of these documents that a statement selects, at whose end the workspace stands.
+async fn among(
+    db: &Db,
+    selected: &'static str,
+    workspace: WorkspaceId,
+    ids: &[DocumentId],
+) -> Result<HashSet<DocumentId>> {
     if ids.is_empty() {
         return Ok(HashSet::new());
     }
     let found: Vec<DocumentId> = on!(db, |c| async {
-        let mut query = QueryBuilder::new(
-            "SELECT id FROM documents WHERE deleted_at IS NULL AND active_generation IS NOT NULL AND workspace_id = ",
-        );
+        let mut query = QueryBuilder::new(selected);
         query.push_bind(workspace).push(" AND id IN (");
         let mut listed = query.separated(", ");
         for id in ids {

@@ -1,5 +1,7 @@
 //! What a page reads of the trace of a run.
 
+use std::collections::BTreeSet;
+
 use lectern_agents::answer::AnswerQuotations;
 use lectern_shared::{
     ids::{ChunkId, DocumentId},
@@ -57,6 +59,7 @@ pub(in crate::dashboard) struct TraceStep {
 #[serde(rename_all = "camelCase", default)]
 pub(in crate::dashboard) struct TracePassage {
     pub(in crate::dashboard) n: usize,
+    pub(in crate::dashboard) document_id: Option<DocumentId>,
     pub(in crate::dashboard) document_name: String,
     pub(in crate::dashboard) place: SourceSpan,
     pub(in crate::dashboard) score: Option<f32>,
@@ -84,6 +87,20 @@ impl TraceBody {
             let text = |name: &str| trace.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             Self { id: text("id"), output: text("output"), ..Self::default() }
         })
+    }
+
+    /// The documents that it cites, and those whose passages it shows, each once.
+    pub(in crate::dashboard) fn documents(&self) -> Vec<DocumentId> {
+        let found = self.steps.iter().flat_map(|step| &step.documents);
+        let found = found.filter_map(|passage| passage.document_id);
+        let all: BTreeSet<_> = self.citations.iter().map(|cited| cited.document_id).chain(found).collect();
+        all.into_iter().collect()
+    }
+
+    /// Whether a model has ended it as its own answer, which cites nothing.
+    pub(in crate::dashboard) fn names_no_source(&self) -> bool {
+        let is_models = matches!(self.finish_reason.as_str(), "stop" | "length" | "unformatted");
+        is_models && self.citations.is_empty() && !self.output.trim().is_empty()
     }
 
     /// What the words of each citation are, as [`CitationView::is_misquoted`](lectern_agents::run::CitationView::is_misquoted) tells it
@@ -127,6 +144,7 @@ mod tests {
         let body = TraceBody::of(&trace::example());
         assert_eq!((body.steps.len(), body.citations.len()), (2, 1));
         assert_eq!(body.citations[0].place.page, Some(2));
+        assert_eq!(body.documents(), [body.citations[0].document_id], "which is found and cited");
         let strange = TraceBody::of(&serde_json::json!({"id": "x", "output": "y", "steps": 7}));
         assert_eq!((strange.id.as_str(), strange.output.as_str()), ("x", "y"));
         assert_eq!(body.failure(), None);
@@ -152,6 +170,28 @@ mod tests {
         assert_eq!(standing("She had sailed it twice [1].", ""), QuoteStanding::Paraphrased);
         // Quoted elsewhere in the answer, it is the passage's own sentence nevertheless.
         assert_eq!(standing(&format!("“{own}” [2]. So it was [1]."), own), QuoteStanding::Paraphrased);
+    }
+
+    #[test]
+    fn an_answer_of_a_model_that_cites_nothing_names_no_source() {
+        let of = |reason: &str, cites: bool, output: &str| {
+            let mut trace = trace::example();
+            trace["finishReason"] = reason.into();
+            trace["output"] = output.into();
+            if !cites {
+                trace["citations"] = serde_json::json!([]);
+            }
+            TraceBody::of(&trace).names_no_source()
+        };
+        for reason in ["stop", "length", "unformatted"] {
+            assert!(of(reason, false, "Solveig Aas."), "{reason}");
+        }
+        assert!(!of("stop", true, "Solveig Aas [1]."));
+        assert!(!of("stop", false, " "), "there is no answer");
+        // What says itself that nothing was found, or is no model's.
+        for reason in ["declined", "extractive", "return_direct", "error", "max_time"] {
+            assert!(!of(reason, false, "Nothing in the linked documents answers this question."), "{reason}");
+        }
     }
 
     #[test]

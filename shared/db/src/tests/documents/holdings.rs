@@ -1,5 +1,7 @@
 //! What is stored of a document besides its row, and who comes while it is deleted.
 
+use std::collections::HashSet;
+
 use lectern_shared::model::{receipt::DeletionReceipt, space::EmbeddingSpace};
 
 use crate::{
@@ -81,6 +83,25 @@ async fn a_document_is_deleted_once_by_its_own_workspace_and_leaves_a_receipt_of
         assert_eq!(to_purge.iter().map(|g| g.retired.id()).collect::<Vec<_>>(), [generation], "{}", t.name);
         let again = commit!(t.db, |tx| delete_with_receipt(tx, owner, id, by, at(4)));
         assert_eq!(again, None, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn of_documents_that_are_named_those_are_present_that_are_ones_own_and_were_not_deleted() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let kept = document(&t.db, owner, "kept", at(0)).await;
+        let deleted = document(&t.db, owner, "deleted", at(0)).await;
+        let strange = document(&t.db, other, "strange", at(0)).await;
+        let by = account_of(owner);
+        assert!(
+            commit!(t.db, |tx| delete_with_receipt(tx, owner, deleted, by, at(1))).is_some(),
+            "{}",
+            t.name
+        );
+        let found = documents::present(&t.db, owner, &[kept, deleted, strange]).await.unwrap();
+        assert_eq!(found, HashSet::from([kept]), "{}", t.name);
+        assert!(documents::present(&t.db, owner, &[]).await.unwrap().is_empty(), "{}", t.name);
     }
 }
 

@@ -1,0 +1,135 @@
+//! Answers on pages: their numbers lead to their sources, and where there are none, or none any more, that is said.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{Visits, service};
+use crate::support::{
+    client::{Client, data, envelope, id, send},
+    command::upload,
+    in_both_modes,
+    model::{Model, Reply},
+    service::{Mode, Service},
+};
+
+in_both_modes!(of_a_document_that_was_deleted_its_answers_say_so);
+
+const CELLAR: &str = "# Bicycles\n\nBicycles belong in the cellar, behind the boiler.\n";
+const HALL: &str = "# Prams\n\nPrams may stand in the hall, next to the letter boxes.\n";
+const QUESTION: &str = "Where do bicycles and prams belong?";
+
+/// An agent of this model with a document for each of these rules.
+async fn porter(owner: &Client, model: &Model, rules: &[&str]) -> (String, Vec<String>) {
+    let llm = model.llm("m");
+    let agent = owner.create_agent(&json!({"name": "Porter", "type": "CHATVENDOR", "llm": llm})).await;
+    let mut documents = Vec::new();
+    for rule in rules {
+        let document = upload(owner, "rules.md", rule.as_bytes()).await;
+        owner.wait_until_ingested(id(&document)).await;
+        owner.link(id(&agent), id(&document)).await;
+        documents.push(id(&document).to_owned());
+    }
+    (id(&agent).to_owned(), documents)
+}
+
+/// What somebody reads who asks this agent on its page.
+async fn asked(visits: &mut Visits<'_>, agent: &str) -> String {
+    let answer = visits.submit(&format!("/agents/{agent}/ask"), &[("question", QUESTION)]).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    answer.text().await.expect("a text")
+}
+
+/// The way to the newest trace.
+async fn newest(owner: &Client) -> String {
+    let traces: Value = owner.read("/traces").await;
+    format!("/traces/{}", id(&traces[0]["trace"]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_number_of_an_answer_opens_its_source_now_and_later() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    model.always(Reply::text("In the cellar and the hall [1, 2]. So it is【1】, as they say [1-2]."));
+    let (agent, _) = porter(&owner, &model, &[CELLAR, HALL]).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let told = asked(&mut visits, &agent).await;
+    let kept = visits.get(&newest(&owner).await).await.text().await.expect("a text");
+    for html in [told, kept] {
+        let marks = html.split("class=\"cite\"").skip(1).filter_map(|rest| rest.split(['>', '<']).nth(1));
+        assert_eq!(marks.collect::<Vec<_>>(), ["1", "2", "1", "1", "2"], "{html}");
+        // Sources of one name are told apart by the headings that they stand under.
+        let sources = html.split("<ol class=\"sources\">").nth(1).expect("sources");
+        for heading in ["Bicycles", "Prams"] {
+            assert!(sources.contains(&format!("dir=\"auto\">{heading}</span>")), "{heading}: {sources}");
+        }
+        assert!(!html.contains("names no source"), "{html}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_a_source_says_that_it_has_none() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    model.always(Reply::text("Somewhere else, I should think [99]."));
+    let (agent, _) = porter(&owner, &model, &[CELLAR, HALL]).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let told = asked(&mut visits, &agent).await;
+    let kept = visits.get(&newest(&owner).await).await.text().await.expect("a text");
+    for html in [told, kept] {
+        assert!(
+            html.contains("Somewhere else, I should think.") && html.contains("names no source"),
+            "{html}"
+        );
+    }
+    // On a page for everybody, too.
+    let page = json!({"slug": "porter", "access": "public", "ratePerMinute": 9});
+    let path = format!("/agents/{agent}/publication");
+    data(envelope(send(owner.request(Method::PUT, &path).json(&page)).await).await);
+    let mut guest = Visits::new(&service, &client);
+    let answer = guest.submit("/ask/porter", &[("question", QUESTION)]).await;
+    assert!(answer.text().await.expect("a text").contains("names no source"));
+    // What says itself that nothing was found needs nothing said besides.
+    let llm = json!({"provider": "extractive", "model": "extractive"});
+    let silent = owner.create_agent(&json!({"name": "Silent", "type": "CHATVENDOR", "llm": llm})).await;
+    let refused = asked(&mut visits, id(&silent)).await;
+    assert!(refused.contains("Nothing in the linked documents"), "{refused}");
+    assert!(!refused.contains("names no source"), "{refused}");
+}
+
+async fn of_a_document_that_was_deleted_its_answers_say_so(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    model.always(Reply::text("“Bicycles belong in the cellar, behind the boiler.” [1]"));
+    let (agent, rules) = porter(&owner, &model, &[CELLAR]).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    asked(&mut visits, &agent).await;
+    let path = newest(&owner).await;
+    let kept = owner.read(&path).await;
+    let before = visits.get(&path).await.text().await.expect("a text");
+    assert!(before.contains("The quoted words stand in the document"), "{before}");
+    assert!(!before.contains(">Deleted") && before.contains("data-cite"), "{before}");
+
+    let (status, answer) = owner.delete(&format!("/documents/{}", rules[0])).await;
+    assert!(status.is_success(), "{answer:#}");
+    let after = visits.get(&path).await.text().await.expect("a text");
+    assert!(after.contains("The quoted words stood in the document"), "{after}");
+    assert!(after.contains("The document was deleted since"), "{after}");
+    assert!(after.contains(">Deleted since<"), "the passages that the model was given: {after}");
+    assert!(!after.contains("data-cite"), "nothing opens it: {after}");
+    let mut links = after.split("href=\"").filter_map(|rest| rest.split('"').next());
+    let receipt = links.find(|link| link.ends_with("/receipt")).expect("its receipt");
+    let receipt = visits.get(&format!("/{}", receipt.trim_start_matches("../"))).await;
+    assert_eq!(receipt.status(), StatusCode::OK);
+    let told = receipt.text().await.expect("a text");
+    assert!(told.contains("rules.md was deleted") && told.contains("stays in their traces"), "{told}");
+    assert_eq!(owner.read(&path).await, kept, "what is kept is what it was");
+}
