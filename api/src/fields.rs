@@ -8,7 +8,10 @@ use std::{fmt::Display, str::FromStr};
 use serde_json::{Map, Value};
 
 pub(crate) use self::values::{GivenId, GivenIds};
-use crate::error::{ApiError, ApiErrorKind, FieldError, NAMED_ERRORS};
+use crate::{
+    body::json,
+    error::{ApiError, ApiErrorKind, FieldError, NAMED_ERRORS},
+};
 
 /// Whose body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +21,9 @@ pub(crate) enum SenderTrust {
     /// Anybody.
     Stranger,
 }
+
+/// What a text is told to be that stands where an object belongs.
+const EXAMPLE: &str = "must be an object, such as `{\"year\": 2026}`";
 
 /// Whether a value is a text, a number or a boolean.
 pub(crate) fn is_plain(value: &Value) -> bool {
@@ -296,15 +302,15 @@ impl<'a> JsonFields<'a> {
         number
     }
 
-    /// A JSON object.
+    /// A JSON object, or what is wrong with the text of one that a form has sent.
     pub(crate) fn object(&mut self, name: &str) -> Option<Map<String, Value>> {
         match self.get(name)? {
             Value::Object(map) => return Some(map.clone()),
             // A form sends the text itself, if it is no JSON.
-            Value::String(_) => self.refuse(
-                name,
-                "must be an object, such as `{\"year\": 2026}`, and not a text: the names in it, and its texts, stand in double quotes",
-            ),
+            Value::String(text) => match json::read_text(text) {
+                Ok(_) => self.refuse(name, format_args!("{EXAMPLE}, and not a text")),
+                Err(problem) => self.refuse(name, format_args!("{EXAMPLE}, and this {problem}")),
+            },
             _ => self.refuse(name, "must be an object"),
         }
         None

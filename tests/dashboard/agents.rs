@@ -261,3 +261,21 @@ async fn the_settings_that_are_shown_for_a_type_of_tool_make_one() {
         assert_eq!(made.status(), StatusCode::SEE_OTHER, "{kind}: {sample}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_json_of_settings_is_said_and_where() {
+    let service = service().await;
+    service.signed_up("ada@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let settings = "{\r\n  \"openApiUrl\": \"https://api.example.com/openapi.json\",\r\n}";
+    let form = [("name", "Orders"), ("type", "OPENAPI"), ("metadata:json", settings)];
+    let refused = visits.submit("/tools", &form).await;
+    assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let said = refused.text().await.expect("a text");
+    assert!(
+        said.contains("is not valid JSON (line 3, column 1: a comma stands before the closing bracket)"),
+        "{said}"
+    );
+}

@@ -249,7 +249,7 @@ async fn pages_of_documents_speak_of_what_is_on_them() {
     assert_eq!(nearly.status(), StatusCode::UNPROCESSABLE_ENTITY);
     let said = text_of(nearly).await;
     assert!(said.contains("<strong>Metadata</strong> must be an object, such as"), "{said}");
-    assert!(said.contains("stand in double quotes"), "{said}");
+    assert!(said.contains("line 1, column 2: names stand in double quotes"), "{said}");
 
     // Whatever links to a document leads to its receipt when it was deleted.
     data(owner.delete(&path).await);

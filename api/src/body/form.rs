@@ -67,9 +67,9 @@ impl GivenInput {
             "day" => json!(format!("{trimmed}{DAY_END}")),
             "boolean" => json!(matches!(trimmed, "true" | "on")),
             // What cannot be read is passed on as the text that it is: the reader of the field says what is wrong with it.
-            "number" | "json" | "object" => {
-                json::parse(trimmed.as_bytes()).unwrap_or_else(|_| json!(trimmed))
-            }
+            "number" => json::parse(trimmed.as_bytes()).unwrap_or_else(|_| json!(trimmed)),
+            // Blank lines and all: what is wrong is said to be in a line.
+            "json" | "object" => json::parse(trimmed.as_bytes()).unwrap_or_else(|_| json!(text)),
             // As it was typed, spaces and all: it may be a password.
             _ => json!(text),
         };
@@ -117,6 +117,7 @@ mod tests {
             ("none:lines=%0D%0A&origins:given-lines=%0D%0A", json!({"none": []})),
             ("end:day=+2026-01-31&none:day=+", json!({"end": "2026-01-31T23:59:59Z"})),
             ("metadata:json=%7B%22a%22%3A1%7D&bad:json=%7B", json!({"metadata": {"a": 1}, "bad": "{"})),
+            ("bad:object=%0D%0A+%7B+&n:number=+x+", json!({"bad": "\r\n { ", "n": "x"})),
             ("metadata:object=%7B%22a%22%3A1%7D", json!({"metadata": {"a": 1}})),
             ("metadata:object=+", json!({"metadata": {}})),
             ("password=+secret+", json!({"password": " secret "})),

@@ -67,6 +67,45 @@ pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
     ValueBounds::BODY.parse(bytes)
 }
 
+/// The value of a text that somebody wrote into a field.
+///
+/// # Errors
+/// What is to be said of a text that is none, with the place and what is wrong there, such as "is not valid JSON (line 1, column 9: …)".
+pub(crate) fn read_text(text: &str) -> Result<Value, String> {
+    parse(text.as_bytes()).map_err(|error| {
+        let (problem, line) = (ValueBounds::BODY.problem(&error), error.line());
+        // The library counts bytes, and people characters.
+        let written = text.split('\n').nth(line.saturating_sub(1)).unwrap_or_default();
+        let before = written.floor_char_boundary(error.column().saturating_sub(1));
+        let column = written[..before].chars().count() + 1;
+        match fault(&error) {
+            Some(fault) => format!("{problem} (line {line}, column {column}: {fault})"),
+            None => format!("{problem} (line {line}, column {column})"),
+        }
+    })
+}
+
+/// What is wrong at the place of an error, for people, as far as the library tells.
+fn fault(error: &serde_json::Error) -> Option<&'static str> {
+    let told = error.to_string();
+    let told = told.rsplit_once(" at line ").map_or(told.as_str(), |(told, _)| told);
+    Some(match told {
+        "trailing comma" => "a comma stands before the closing bracket",
+        "key must be a string" => "names stand in double quotes",
+        "expected value" | "expected ident" => "there is no value; texts stand in double quotes",
+        "expected `:`" => "a colon is missing behind a name",
+        "expected `,` or `}`" | "expected `,` or `]`" => "a comma or the closing bracket is missing",
+        "trailing characters" => "something stands behind the end",
+        "invalid escape" => "a backslash in a text is written twice",
+        "EOF while parsing a string" => "a text has no closing quotation mark",
+        "EOF while parsing an object" | "EOF while parsing a list" | "EOF while parsing a value" => {
+            "it ends before its brackets are closed"
+        }
+        told if told.starts_with("control character") => "a line break in a text is written as \\n",
+        _ => return None,
+    })
+}
+
 struct BoundedValue(ValueBounds);
 
 impl<'de> DeserializeSeed<'de> for BoundedValue {
@@ -179,6 +218,28 @@ mod tests {
                 (ours, theirs) => panic!("{text}: {ours:?} and {theirs:?}"),
             }
         }
+    }
+
+    #[test]
+    fn of_a_text_that_is_no_json_it_is_said_where_and_why() {
+        assert_eq!(read_text(" {\"year\": 2026}\r\n").unwrap(), json!({"year": 2026}));
+        for (text, told) in [
+            ("{\"openApiUrl\": \"x\", }", "line 1, column 21: a comma stands before the closing bracket"),
+            ("{year: 2026}", "line 1, column 2: names stand in double quotes"),
+            ("{\"name\": \"B\u{e4}rbel\",}", "line 1, column 19: a comma stands before the closing bracket"),
+            (
+                "{\r\n  \"a\": 1\r\n  \"b\": 2\r\n}",
+                "line 3, column 3: a comma or the closing bracket is missing",
+            ),
+            ("{\"a\": x}", "line 1, column 7: there is no value; texts stand in double quotes"),
+            ("{\"a\" 1}", "line 1, column 6: a colon is missing behind a name"),
+            ("{} {}", "line 1, column 4: something stands behind the end"),
+            ("{\"a\": 1", "line 1, column 7: it ends before its brackets are closed"),
+        ] {
+            assert_eq!(read_text(text).unwrap_err(), format!("is not valid JSON ({told})"), "{text}");
+        }
+        let many = read_text(&object(MAX_MEMBERS + 1)).unwrap_err();
+        assert!(many.starts_with("has an object with more than 10000 members (line 1, column "), "{many}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
+    body::json,
     error::{ApiError, FieldError},
     fields::validate,
     multipart::{MultipartPart, PartBudget},
@@ -61,7 +62,9 @@ impl UploadFields {
         let value = if JSON.contains(&name.as_str()) { read_json(&text) } else { Ok(Value::String(text)) };
         match value {
             Ok(value) => drop(self.fields.insert(name, value)),
-            Err(_) => self.refuse(&name, "must be the text of a JSON object"),
+            Err(problem) => {
+                self.refuse(&name, &format!("must be the text of a JSON object, and this {problem}"));
+            }
         }
         Ok(())
     }
@@ -117,6 +120,6 @@ impl UploadFields {
 }
 
 /// An empty text is no value.
-fn read_json(text: &str) -> Result<Value, serde_json::Error> {
-    if text.trim().is_empty() { Ok(Value::Null) } else { serde_json::from_str(text) }
+fn read_json(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() { Ok(Value::Null) } else { json::read_text(text) }
 }
