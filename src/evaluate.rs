@@ -286,7 +286,7 @@ fn in_words(run: &Value, against: Option<&Value>) -> Result<String, FatalError> 
         )?;
     }
     for (key, what) in
-        [("lost", "something that answers is not in the documents any more"), ("failed", "something failed")]
+        [("lost", "something that answers is not in the documents"), ("failed", "something failed")]
     {
         if let Some(count @ 1..) = metrics[key].as_u64() {
             writeln!(text, "{} of which {what}", cases(count))?;

@@ -139,9 +139,21 @@ async fn a_file_with_cases_that_is_refused_is_said_to_be_on_its_page() {
 
     let added = import("question,expect\nWho founded it?,decline", "text/html").await;
     assert_eq!(added.status(), StatusCode::SEE_OTHER);
-    assert!(location(&added).ends_with("?said=added"), "{}", location(&added));
+    let page_after = async |answer: &Response| {
+        let (_, query) = location(answer).split_once('?').expect("what is said");
+        text_of(visits.get(&format!("/evaluations/{}?{query}", id(&evaluation))).await).await
+    };
+    let page = page_after(&added).await;
+    assert!(page.contains("1 case was added.") && !page.contains("Added."), "{page}");
     let cases = owner.read(&format!("/evaluations/{}/cases", id(&evaluation))).await;
     assert_eq!(cases.as_array().map(Vec::len), Some(1), "{cases:#}");
+    // What is there already is left out, and what a document does not say is named.
+    owner.ingest(&json!({"name": "Warranty", "type": "TXT", "content": "It lasts two years."})).await;
+    let rows =
+        "question,document,quote,expect\nWho founded it?,,,decline\nHow long?,Warranty,lasts ten years,";
+    let page = page_after(&import(rows, "text/html").await).await;
+    assert!(page.contains("1 case was added; 1 was there already."), "{page}");
+    assert!(page.contains("The document does not say what is quoted: line 3."), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,10 @@ use crate::support::{
 in_both_modes!(
     cases_come_and_go_in_files,
     a_file_that_is_sent_again_under_one_key_adds_its_cases_once,
+    what_an_evaluation_has_already_is_left_out_and_counted,
+    a_file_is_refused_with_all_that_is_wrong_with_it,
+    a_table_is_taken_in_the_encoding_in_which_a_spreadsheet_has_written_it,
+    words_that_their_document_does_not_say_are_named_and_taken_all_the_same,
     a_collection_of_others_is_taken_as_far_as_its_documents_are_here,
     an_answer_becomes_a_case_by_one_request,
     of_several_words_under_one_number_those_that_the_document_has_become_a_case,
@@ -59,14 +63,98 @@ async fn a_file_that_is_sent_again_under_one_key_adds_its_cases_once(mode: Mode)
         envelope(send(import_request(&client, &set, form).header("Idempotency-Key", key)).await).await
     };
     for _ in 0..2 {
-        assert_eq!(data(import("once", "Who?").await), json!({"added": 1, "skipped": 0}));
+        let told = json!({"added": 1, "skipped": 0, "warnings": []});
+        assert_eq!(data(import("once", "Who?").await), told);
     }
     let all = cases(&client, &set).await;
     assert_eq!((all.len(), &all[0]["workspaceId"]), (1, &client.user()["id"]), "{all:#?}");
     let (status, answer) = import("once", "Why?").await;
     assert_eq!((status, &answer["error"]["code"]), (StatusCode::CONFLICT, &json!("idempotency_key_reused")));
-    data(import("twice", "Who?").await);
+    data(import("twice", "Why?").await);
     assert_eq!(cases(&client, &set).await.len(), 2);
+}
+
+async fn what_an_evaluation_has_already_is_left_out_and_counted(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let warranty = document(&client, "warranty.txt", "The warranty lasts two years, for all parts.").await;
+    let set = evaluation(&client, json!({})).await;
+    let table = "question,document,quote,expect\nHow long?,warranty.txt,lasts two years,\n\
+                 How long?,warranty.txt,for all parts,\nWho?,,,decline\n";
+    let import = async |table: &str| {
+        let told = data(import(&client, &set, "cases.csv", table.as_bytes()).await);
+        (told["added"].as_u64(), told["skipped"].as_u64())
+    };
+    assert_eq!(import(table).await, (Some(2), Some(0)));
+    assert_eq!(import(table).await, (Some(0), Some(2)));
+    // The same in another order, by another name of the document, and something else.
+    let other = format!(
+        "question,documentId,quote,expect\nHow long?,{warranty},for all parts,\n\
+         How long?,{warranty},lasts two years,\nHow short?,{warranty},lasts two years,\nWho?,{warranty},,\n"
+    );
+    assert_eq!(import(&other).await, (Some(2), Some(1)));
+    assert_eq!(cases(&client, &set).await.len(), 4);
+    // Twice in one file.
+    let lines = "{\"question\": \"Why?\", \"expect\": \"decline\"}\n".repeat(3);
+    assert_eq!(import(&lines).await, (Some(1), Some(2)));
+    assert_eq!(cases(&client, &set).await.len(), 5);
+}
+
+async fn a_file_is_refused_with_all_that_is_wrong_with_it(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    document(&client, "warranty.txt", "The warranty lasts two years.").await;
+    let set = evaluation(&client, json!({})).await;
+    let table = "question,document,grade\nHow long?,nothing.txt,\nHow short?,warranty.txt,1\n,warranty.txt,\n\
+                 How long?,nowhere.txt,500\nWho?,warranty.txt,best\n";
+    let (status, body) = import(&client, &set, "bad.csv", table.as_bytes()).await;
+    let fields = body["error"]["fields"].as_array().expect("a list").iter();
+    let named: Vec<_> = fields.map(|field| (field["path"].as_str(), field["message"].as_str())).collect();
+    let paths: Vec<_> = named.iter().map(|(path, _)| path.expect("a place")).collect();
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
+    assert_eq!(paths, ["line 2", "line 4", "line 5", "line 5", "line 6"], "{body:#}");
+    let said = |at: usize, words: &str| named[at].1.is_some_and(|message| message.contains(words));
+    assert!(said(0, "nothing.txt") && said(1, "no question"), "{body:#}");
+    assert!(said(2, "grade over 100") && said(3, "nowhere.txt") && said(4, "whole number"), "{body:#}");
+    let many = "question,document\n,warranty.txt\n".to_owned() + &"Who?,nothing.txt\n".repeat(200);
+    let (_, body) = import(&client, &set, "bad.csv", many.as_bytes()).await;
+    assert_eq!(body["error"]["fields"].as_array().map(Vec::len), Some(100), "{body:#}");
+    assert!(cases(&client, &set).await.is_empty());
+}
+
+async fn a_table_is_taken_in_the_encoding_in_which_a_spreadsheet_has_written_it(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let set = evaluation(&client, json!({})).await;
+    let table = |question: &str| format!("question;expect\r\n{question};decline\r\n");
+    let question = "Wann schließt die Tiefgarage für Gäste?";
+    let latin1 = table(question);
+    let latin1: Vec<u8> = latin1.chars().map(|c| u8::try_from(u32::from(c)).expect("of Latin-1")).collect();
+    let utf16 = format!("\u{feff}{}", table("Wo ist die Tür?"));
+    let utf16: Vec<u8> = utf16.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for bytes in [latin1, utf16] {
+        assert_eq!(data(import(&client, &set, "cases.csv", &bytes).await)["added"], 1);
+    }
+    let asked: Vec<Value> =
+        cases(&client, &set).await.into_iter().map(|case| case["question"].clone()).collect();
+    assert_eq!(asked, [json!("Wo ist die Tür?"), json!(question)]);
+    let line = b"{\"question\": \"Caf\xe9?\", \"expect\": \"decline\"}";
+    let (status, body) = import(&client, &set, "cases.jsonl", line).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
+    assert!(body["error"]["fields"][0]["message"].as_str().is_some_and(|said| said.contains("UTF-8")));
+}
+
+async fn words_that_their_document_does_not_say_are_named_and_taken_all_the_same(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    document(&client, "warranty.txt", "The warranty lasts two years.").await;
+    let set = evaluation(&client, json!({})).await;
+    let table = "question,document,quote\nHow long?,warranty.txt,lasts two years\n\
+                 How long?,warranty.txt,lasts ten years\nHow short?,warranty.txt,lasts three years\n";
+    let imported = data(import(&client, &set, "cases.csv", table.as_bytes()).await);
+    let message = "The document does not say what is quoted.";
+    let warnings = json!([{"path": "line 3", "message": message}, {"path": "line 4", "message": message}]);
+    assert_eq!(imported, json!({"added": 2, "skipped": 0, "warnings": warnings}));
+    let done = run(&client, &set, json!({"mode": "lexical"})).await;
+    // Nobody knows that it ever did.
+    let lost = json!([{"state": "lost", "reason": "The document does not say it."}]);
+    assert_eq!(result(&done, "How short?")["gold"], lost);
 }
 
 async fn cases_come_and_go_in_files(mode: Mode) {
@@ -78,7 +166,7 @@ async fn cases_come_and_go_in_files(mode: Mode) {
          How long?,,{warranty},The warranty,,\nWho?,,,,decline,\n"
     );
     let imported = data(import(&client, &set, "cases.csv", table.as_bytes()).await);
-    assert_eq!(imported, json!({"added": 2, "skipped": 0}));
+    assert_eq!(imported, json!({"added": 2, "skipped": 0, "warnings": []}));
     let all = cases(&client, &set).await;
     assert_eq!((&all[0]["question"], &all[0]["expect"]), (&json!("Who?"), &json!("decline")));
     let gold = |quote: &str| json!({"documentId": warranty, "quote": quote});
@@ -137,7 +225,7 @@ async fn a_collection_of_others_is_taken_as_far_as_its_documents_are_here(mode: 
     let bytes = zip.finish().expect("a ZIP file").into_inner();
     let set = evaluation(&client, json!({})).await;
     let imported = data(import(&client, &set, "fruit.zip", &bytes).await);
-    assert_eq!(imported, json!({"added": 1, "skipped": 1}));
+    assert_eq!(imported, json!({"added": 1, "skipped": 1, "warnings": []}));
     let done = run(&client, &set, json!({"mode": "lexical"})).await;
     assert_eq!(result(&done, "Which are red?")["retrieval"]["lexical"]["ranks"], json!([1]));
 

@@ -15,6 +15,7 @@ use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Clock,
+    compute::ComputePool,
     ids::{AgentId, CollectionId, EvaluationId, EvaluationRunId, WorkspaceId},
     model::{
         Json,
@@ -30,7 +31,7 @@ use self::readers::modes;
 pub(crate) use self::{
     cases::{CaseChange, NewCase, NewCases, TraceCase},
     comparison::RunComparison,
-    import::{ImportFormat, ImportOutcome},
+    import::{ImportFormat, ImportOutcome, QuoteProblem, QuoteReport},
 };
 use super::{
     actor::{Actor, Permission},
@@ -120,6 +121,7 @@ pub(crate) struct EvaluationService {
     clock: Clock,
     models: EmbeddingModels,
     reranker: RerankModel,
+    compute: ComputePool,
     creations: IdempotencyStore,
     audit: AuditService,
     traces: TraceService,
@@ -153,8 +155,8 @@ impl EvaluationService {
         traces: TraceService,
         history: AgentHistory,
     ) -> Self {
-        let Runtime { db, clock, models, reranker, .. } = runtime.clone();
-        Self { db, clock, models, reranker, creations, audit, traces, history }
+        let Runtime { db, clock, models, reranker, compute, .. } = runtime.clone();
+        Self { db, clock, models, reranker, compute, creations, audit, traces, history }
     }
 
     /// Whether what is found can be put into a better order.

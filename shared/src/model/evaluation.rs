@@ -219,7 +219,7 @@ pub struct EvaluationMetrics {
     /// What the answers took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<AnswerEffort>,
-    /// Cases of which something that answers is not in the documents any more.
+    /// Cases of which something that answers is not in the documents.
     pub lost: usize,
     /// Cases of which something failed.
     pub failed: usize,
@@ -258,7 +258,7 @@ pub enum GoldState {
     Found,
     /// But for case, punctuation and the like.
     Similar,
-    /// Not any more; why.
+    /// Neither; why.
     Lost(String),
 }
 

@@ -103,13 +103,27 @@ impl GoldFinder {
         Ok(places)
     }
 
+    /// Whether a document says this as it is now; none when it cannot be searched.
+    ///
+    /// # Errors
+    /// When the document cannot be read.
+    pub async fn says(&mut self, id: DocumentId, quote: &str) -> Result<Option<bool>, GoldError> {
+        let place = self.place_of(id, quote).await?;
+        Ok(place.map(|place| !matches!(place.state, GoldState::Lost(_))))
+    }
+
     async fn find_quote(&mut self, id: DocumentId, quote: &str) -> Result<GoldPlace, GoldError> {
+        Ok(self.place_of(id, quote).await?.unwrap_or_else(|| GoldPlace::lost(GONE)))
+    }
+
+    /// Where a quotation stands in a document; none when that cannot be searched.
+    async fn place_of(&mut self, id: DocumentId, quote: &str) -> Result<Option<GoldPlace>, GoldError> {
         let document = self.document(id).await?;
         if document.passages.is_empty() {
-            return Ok(GoldPlace::lost(GONE));
+            return Ok(None);
         }
         let (quote, hasher) = (quote.to_owned(), self.hasher.clone());
-        Ok(self.compute.run(move || place(&quote, &document, &hasher)).await?)
+        Ok(Some(self.compute.run(move || place(&quote, &document, &hasher)).await?))
     }
 
     /// The passages of a document; none when it is not there, or cannot be searched.
@@ -144,7 +158,8 @@ impl GoldFinder {
 }
 
 const GONE: &str = "The document is not there any more, or cannot be searched.";
-const NOT_THERE: &str = "The document does not say it any more.";
+/// It may have said so when it was quoted, or never.
+const NOT_THERE: &str = "The document does not say it.";
 
 impl IndexedDocument {
     fn of(chunks: Vec<Chunk>, hasher: &RandomState) -> Self {
@@ -287,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_any_more_is_lost() {
+    fn what_is_not_said_is_lost() {
         for (quote, passages) in [
             ("The warranty lasts two years", &["The warranty lasts three years."][..]),
             ("The warranty lasts two years", &["The warranty lasts", "three years"]),

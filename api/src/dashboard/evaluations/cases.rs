@@ -9,7 +9,7 @@ use lectern_shared::ids::{EvaluationCaseId, EvaluationId, TraceId};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::page;
+use super::{imported::query, page};
 use crate::{
     dashboard::frame::{NONCE, SubmittedForm, Visitor},
     error::{ApiError, ApiErrorKind},
@@ -20,7 +20,8 @@ use crate::{
     services::{
         agents::AgentService,
         asking::AskService,
-        evaluations::{EvaluationService, ImportFormat},
+        creation::CreationOutcome,
+        evaluations::{EvaluationService, ImportFormat, ImportOutcome},
     },
     state::AppState,
     v1::import_file,
@@ -55,6 +56,12 @@ pub(super) struct TraceCaseForm {
     place: Option<u32>,
 }
 
+/// The page of an evaluation, which says what was added.
+fn page_of(id: EvaluationId, added: CreationOutcome) -> String {
+    let (CreationOutcome::Now(query) | CreationOutcome::Before(query)) = added;
+    format!("evaluations/{id}?{}", String::from_utf8_lossy(&query))
+}
+
 /// Adds one, as if it stood in a file.
 #[handler]
 pub(super) async fn add(
@@ -72,8 +79,9 @@ pub(super) async fn add(
     };
     let line = json!({"question": body.question, "expect": expect, "note": given(&body.note)}).to_string();
     let (actor, format) = (visitor.actor(), ImportFormat::JsonLines);
-    evaluations.import(&actor, id, format, line.into_bytes(), once, |_| Ok(Vec::new())).await?;
-    Ok(visitor.go(&format!("evaluations/{id}?said=added")))
+    let told = |made: &ImportOutcome| Ok(query(made, false));
+    let added = evaluations.import(&actor, id, format, line.into_bytes(), once, told).await?;
+    Ok(visitor.go(&page_of(id, added)))
 }
 
 /// Adds those of a file. What is wrong with it is said on the page that it was chosen on.
@@ -94,12 +102,13 @@ pub(super) async fn import(
         let PathId(id) = PathId::<EvaluationId>::from_request_parts(&mut parts, &state).await?;
         let uri = parts.uri.clone();
         let (actor, request) = (visitor.actor(), Request::from_parts(parts, body));
-        let read = import_file(&evaluations, &actor, id, request, Some(NONCE), |_| Ok(Vec::new())).await;
+        let told = |made: &ImportOutcome| Ok(query(made, true));
+        let read = import_file(&evaluations, &actor, id, request, Some(NONCE), told).await;
         // Else there is nothing to show the page of, or the service has failed.
         let is_of_file =
             |error: &ApiError| error.kind != ApiErrorKind::NotFound && !status_of(error).is_server_error();
         match read {
-            Ok(_) => ApiResult::Ok(visitor.go(&format!("evaluations/{id}?said=added"))),
+            Ok(added) => ApiResult::Ok(visitor.go(&page_of(id, added))),
             Err(error) if is_of_file(&error) && !visitor.is_script() => {
                 page(&evaluations, &asking, &former, visitor, &uri, id, Some(&error)).await
             }

@@ -1,6 +1,7 @@
 //! Evaluations in a browser: questions with what is to come of them, and what came of them.
 
 mod cases;
+mod imported;
 mod runs;
 
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use self::runs::RunRow;
+use self::{imported::ImportedWords, runs::RunRow};
 use super::{
     PagePolicy,
     choices::told_apart,
@@ -116,6 +117,8 @@ struct EvaluationPage<'a> {
     is_busy: bool,
     /// Whether there is a reranker.
     can_rerank: bool,
+    /// What was added just now.
+    imported: Option<ImportedWords>,
     /// Why a file with cases was not taken just now.
     refused: Option<FailureWords<'a>>,
 }
@@ -277,6 +280,7 @@ async fn page(
         is_busy: runs_shown.iter().any(|run| run.is_busy),
         runs: runs_shown,
         can_rerank: evaluations.has_reranker(),
+        imported: ImportedWords::of(uri).filter(|_| refused.is_none()),
         refused: refused.map(FailureWords::of),
         frame,
     };

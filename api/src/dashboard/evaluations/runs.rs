@@ -180,7 +180,7 @@ struct ResultRow {
     question: String,
     /// What was to come of it.
     expected: String,
-    /// Something that answers is not in the documents any more.
+    /// Something that answers is not in the documents.
     lost: Option<String>,
     /// Where what answers was found, by the way of searching.
     ranks: Vec<(String, String, &'static str)>,
@@ -386,7 +386,7 @@ fn remarks(metrics: &EvaluationMetrics) -> Vec<String> {
     let mut remarks = Vec::new();
     let cases = |count: usize| counted(count as u64, "case", "cases");
     if metrics.lost > 0 {
-        remarks.push(format!("What answers {} is not in the documents any more.", cases(metrics.lost)));
+        remarks.push(format!("What answers {} is not in the documents.", cases(metrics.lost)));
     }
     if metrics.failed > 0 {
         remarks.push(format!("Something failed in {}.", cases(metrics.failed)));

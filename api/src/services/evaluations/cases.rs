@@ -15,7 +15,7 @@ use lectern_shared::{
     model::{
         Json,
         audit::AuditAction,
-        evaluation::{DeclineWord, EvaluationCase, ExpectedOutcome, GoldQuote, simply},
+        evaluation::{DeclineWord, Evaluation, EvaluationCase, ExpectedOutcome, GoldQuote, simply},
     },
 };
 use serde_json::Value;
@@ -213,28 +213,54 @@ impl EvaluationService {
     }
 
     /// Adds cases whose documents are the workspace's, in a transaction that is to be committed.
-    pub(super) async fn insert_cases(
+    async fn insert_cases(
         &self,
         actor: &Actor,
         id: EvaluationId,
         new: Vec<NewEvaluationCase>,
     ) -> Result<(db::Tx, Vec<EvaluationCase>), ApiError> {
+        let (mut tx, evaluation) = self.lock_set(actor, id).await?;
+        let made = self.insert_locked(&mut tx, actor, &evaluation, new).await?;
+        Ok((tx, made))
+    }
+
+    /// One set, and a transaction in which nobody else changes it or its cases.
+    pub(super) async fn lock_set(
+        &self,
+        actor: &Actor,
+        id: EvaluationId,
+    ) -> Result<(db::Tx, Evaluation), ApiError> {
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
-        let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         db::locks::lock_workspace(&mut tx, workspace).await?;
         let evaluation = evaluations::lock(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
+        Ok((tx, evaluation))
+    }
+
+    /// Adds cases to a set that is locked.
+    pub(super) async fn insert_locked(
+        &self,
+        tx: &mut db::Tx,
+        actor: &Actor,
+        evaluation: &Evaluation,
+        new: Vec<NewEvaluationCase>,
+    ) -> Result<Vec<EvaluationCase>, ApiError> {
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (workspace, id) = (evaluation.owner.workspace_id, evaluation.id);
+        let now = self.clock.now();
         let more = i64::try_from(new.len()).unwrap_or(i64::MAX);
         if evaluation.cases.saturating_add(more) > MOST_CASES {
             return Err(too_many());
         }
-        let mut bytes = cases::stored_bytes(&mut tx, workspace, id).await?;
+        let mut bytes = cases::stored_bytes(tx, workspace, id).await?;
         for case in &new {
             check_size(&case.expect)?;
             bytes = bytes.saturating_add(size(&case.question, &case.expect)?);
         }
         check_set(bytes)?;
-        cases::insert(&mut tx, workspace, id, Some(actor.user), &new, now).await?;
+        cases::insert(tx, workspace, id, Some(actor.user), &new, now).await?;
         let made = new.into_iter().map(|case| EvaluationCase {
             id: case.id,
             workspace_id: workspace,
@@ -245,7 +271,7 @@ impl EvaluationService {
             created_at: now,
             updated_at: now,
         });
-        Ok((tx, made.collect()))
+        Ok(made.collect())
     }
 
     /// Sees to it that everything that is expected is the workspace's.

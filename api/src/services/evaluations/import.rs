@@ -1,11 +1,12 @@
 //! Cases from files into a set, and out into lines of JSON.
 
 mod files;
+mod quotes;
 
 use std::collections::{HashMap, HashSet};
 
 use lectern_db::{
-    collections,
+    Tx, collections,
     documents::metadata,
     evaluations::cases::{self, NewEvaluationCase},
 };
@@ -13,14 +14,18 @@ use lectern_shared::{
     ids::{DocumentId, EvaluationCaseId, EvaluationId, WorkspaceId},
     model::{
         audit::AuditAction,
-        evaluation::{DeclineWord, ExpectedOutcome, GoldQuote},
+        evaluation::{DeclineWord, Evaluation, ExpectedOutcome, GoldQuote},
     },
+    secrets::sha256,
 };
 use serde::Serialize;
 use uuid::Uuid;
 
-pub(crate) use self::files::ImportFormat;
-use self::files::{FileExpectation, FileGold, FileProblems, problem, read};
+use self::files::{FileCase, FileExpectation, FileGold, FileProblems, ReadFile, check, read};
+pub(crate) use self::{
+    files::ImportFormat,
+    quotes::{QuoteProblem, QuoteReport},
+};
 use super::{EvaluationService, unknown};
 use crate::{
     error::{ApiError, ApiErrorKind},
@@ -34,7 +39,7 @@ use crate::{
 const TOLD: usize = 100;
 /// Documents that are read at a time when names are looked for.
 const PAGE: u32 = 1_000;
-/// Cases that are read at a time when they are exported.
+/// Cases that are read at a time when they are exported, or compared with new ones.
 const EXPORTED: u32 = 500;
 /// The key of a document's metadata by which collections name it.
 const OWN_ID: &str = "_id";
@@ -44,13 +49,24 @@ const OWN_ID: &str = "_id";
 pub(crate) struct ImportOutcome {
     /// Cases that were added.
     pub(crate) added: usize,
+    /// Cases that were left out: the set has them already, or the file has them twice.
+    pub(crate) known: usize,
     /// Questions that were left out, since none of what answers them is among the documents.
-    pub(crate) skipped: usize,
+    pub(crate) foreign: usize,
+    /// What is to be known of its quotations.
+    pub(crate) quotes: QuoteReport,
+}
+
+/// A case of a file, with its documents.
+struct ResolvedCase {
+    case: NewEvaluationCase,
+    /// Where in the file each place stands that answers.
+    lines: Vec<u64>,
 }
 
 impl EvaluationService {
     /// Adds the cases of a file to a set. Documents are named by their ids, by `_id` in their metadata, or by their names. In a collection
-    /// of others', questions are left out of which nothing that answers is among the documents.
+    /// of others', questions are left out of which nothing that answers is among the documents; and cases that the set has already are.
     ///
     /// # Errors
     /// What is wrong with the file: nothing is added then.
@@ -69,63 +85,67 @@ impl EvaluationService {
         }
         let evaluation = self.find(actor, id).await?;
         let read = tokio::task::spawn_blocking(move || read(format, &bytes));
-        let read = read.await.map_err(|_| ApiError::internal())??;
-        let mut problems = FileProblems::default();
-        for case in &read {
-            if let Some(problem) = problem(case) {
-                problems.note(case.line, problem);
-            }
+        let ReadFile { cases: read, problems } = read.await.map_err(|_| ApiError::internal())??;
+        let known = self.known_documents(&evaluation, format, &read, problems).await?;
+        let all = read.len();
+        let resolved: Vec<ResolvedCase> = read.into_iter().filter_map(|case| resolve(case, &known)).collect();
+        let foreign = all - resolved.len();
+        if resolved.is_empty() {
+            let message = "None of the collection's documents is here. Add them first, each with its id as `_id` in its metadata \
+                           or as its name.";
+            return Err(ApiError::new(ApiErrorKind::Conflict, "no_documents", message));
         }
-        problems.end(())?;
-        let wanted = read.iter().flat_map(|case| match &case.expect {
-            FileExpectation::Decline => &[][..],
-            FileExpectation::Gold(gold) => gold,
-        });
-        let wanted: HashSet<String> = wanted.filter_map(FileGold::name).map(str::to_owned).collect();
+        let quotes = Box::pin(self.look_for_quotes(workspace, &resolved)).await?;
+        let (mut tx, evaluation) = self.lock_set(actor, id).await?;
+        let new: Vec<NewEvaluationCase> = resolved.into_iter().map(|resolved| resolved.case).collect();
+        let given = new.len();
+        let new = without_known(&mut tx, &evaluation, new).await?;
+        let (added, known) = (new.len(), given - new.len());
+        self.insert_locked(&mut tx, actor, &evaluation, new).await?;
+        let outcome = ImportOutcome { added, known, foreign, quotes };
+        self.creations.commit(tx, once, &outcome, tell).await
+    }
+
+    /// The documents that the cases of a file name.
+    ///
+    /// # Errors
+    /// All that is wrong with the file, which includes what could not be read of it and, but for collections of others, names of documents
+    /// that are not there.
+    async fn known_documents(
+        &self,
+        evaluation: &Evaluation,
+        format: ImportFormat,
+        read: &[FileCase],
+        mut problems: FileProblems,
+    ) -> Result<HashMap<String, DocumentId>, ApiError> {
+        for case in read {
+            check(case, &mut problems);
+        }
+        if problems.is_full() {
+            return problems.end().map(|()| HashMap::new());
+        }
+        let workspace = evaluation.owner.workspace_id;
+        let gold: Vec<&FileGold> = read.iter().flat_map(FileCase::gold).collect();
+        let wanted = gold.iter().filter_map(|gold| gold.name());
+        let wanted: HashSet<String> = wanted.map(str::to_owned).collect();
         // Collections of others call their documents by numbers, each its own.
         let scope = match evaluation.collection_ids.0.as_slice() {
             [] => None,
             ids => Some(collections::documents_of(&self.db, workspace, ids).await?.into_iter().collect()),
         };
         let known = self.documents_named(workspace, &wanted, scope.as_ref()).await?;
-        let mut problems = FileProblems::default();
-        let (mut new, mut skipped) = (Vec::with_capacity(read.len()), 0);
-        for case in read {
-            let expect = match case.expect {
-                FileExpectation::Decline => ExpectedOutcome::Decline(DeclineWord::Decline),
-                FileExpectation::Gold(gold) => {
-                    let unknown =
-                        gold.iter().filter_map(FileGold::name).find(|name| !known.contains_key(*name));
-                    let unknown = unknown.filter(|_| format != ImportFormat::Beir).map(str::to_owned);
-                    let found: Vec<GoldQuote> =
-                        gold.into_iter().filter_map(|gold| resolve(gold, &known)).collect();
-                    if let Some(name) = unknown {
-                        let name: String = name.chars().take(TOLD).collect();
-                        problems.note(
-                            case.line,
-                            &format!("names the document {name:?}, which is not there, or a name of several"),
-                        );
-                        continue;
-                    }
-                    if found.is_empty() {
-                        skipped += 1;
-                        continue;
-                    }
-                    ExpectedOutcome::Gold(found)
+        if format != ImportFormat::Beir {
+            for gold in &gold {
+                if let Some(name) = gold.name().filter(|name| !known.contains_key(*name)) {
+                    let name: String = name.chars().take(TOLD).collect();
+                    let what =
+                        format!("names the document {name:?}, which is not there, or a name of several");
+                    problems.note(gold.line, what);
                 }
-            };
-            let id = EvaluationCaseId::generate();
-            new.push(NewEvaluationCase { id, question: case.question, expect, note: case.note });
+            }
         }
-        problems.end(())?;
-        if new.is_empty() {
-            let message = "None of the collection's documents is here. Add them first, each with its id as `_id` in its metadata \
-                           or as its name.";
-            return Err(ApiError::new(ApiErrorKind::Conflict, "no_documents", message));
-        }
-        let outcome = ImportOutcome { added: new.len(), skipped };
-        let (tx, _) = self.insert_cases(actor, id, new).await?;
-        self.creations.commit(tx, once, &outcome, tell).await
+        problems.end()?;
+        Ok(known)
     }
 
     /// The documents, of those of `scope` if there is one, that these words name: as an id, as `_id` in the metadata, or as a name that no other one has.
@@ -201,8 +221,96 @@ impl EvaluationService {
     }
 }
 
-fn resolve(gold: FileGold, known: &HashMap<String, DocumentId>) -> Option<GoldQuote> {
+/// A case with the documents that it names; none when none of them is there.
+fn resolve(case: FileCase, known: &HashMap<String, DocumentId>) -> Option<ResolvedCase> {
+    let (expect, lines) = match case.expect {
+        FileExpectation::Decline => (ExpectedOutcome::Decline(DeclineWord::Decline), Vec::new()),
+        FileExpectation::Gold(gold) => {
+            let found = gold.into_iter().filter_map(|gold| Some((gold.line, quoted(gold, known)?)));
+            let (lines, found): (Vec<u64>, Vec<GoldQuote>) = found.unzip();
+            if found.is_empty() {
+                return None;
+            }
+            (ExpectedOutcome::Gold(found), lines)
+        }
+    };
+    let id = EvaluationCaseId::generate();
+    Some(ResolvedCase {
+        case: NewEvaluationCase { id, question: case.question, expect, note: case.note },
+        lines,
+    })
+}
+
+fn quoted(gold: FileGold, known: &HashMap<String, DocumentId>) -> Option<GoldQuote> {
     let document_id = *known.get(gold.name()?)?;
     let quote = gold.quote.filter(|quote| !quote.trim().is_empty());
     Some(GoldQuote { document_id, quote, grade: gold.grade })
+}
+
+/// Those of some cases that a set which is locked does not have yet, each once.
+async fn without_known(
+    tx: &mut Tx,
+    evaluation: &Evaluation,
+    mut new: Vec<NewEvaluationCase>,
+) -> Result<Vec<NewEvaluationCase>, ApiError> {
+    let mut known: HashSet<[u8; 32]> = HashSet::new();
+    let mut after: EvaluationCaseId = Uuid::nil().into();
+    loop {
+        let workspace = evaluation.owner.workspace_id;
+        let page = cases::page(tx, workspace, evaluation.id, after, EXPORTED).await?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        for case in &page {
+            known.insert(fingerprint(&case.question, &case.expect.0)?);
+        }
+    }
+    let mut is_new = Vec::with_capacity(new.len());
+    for case in &new {
+        is_new.push(known.insert(fingerprint(&case.question, &case.expect)?));
+    }
+    let mut is_new = is_new.into_iter();
+    new.retain(|_| is_new.next().unwrap_or(true));
+    Ok(new)
+}
+
+/// What is the same of two cases that ask the same and expect the same of it, in whatever order.
+fn fingerprint(question: &str, expect: &ExpectedOutcome) -> Result<[u8; 32], ApiError> {
+    let places = expect.gold().iter();
+    let mut places: Vec<_> =
+        places.map(|gold| (gold.document_id, gold.quote.as_deref(), gold.grade)).collect();
+    places.sort_unstable();
+    places.dedup();
+    let asked = serde_json::to_vec(&(question, places)).map_err(|_| ApiError::internal())?;
+    Ok(sha256(&asked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_the_same_that_ask_and_expect_the_same_in_whatever_order() {
+        let (one, two) = (DocumentId::generate(), DocumentId::generate());
+        let gold = |document_id, quote: Option<&str>, grade| {
+            let quote = quote.map(str::to_owned);
+            GoldQuote { document_id, quote, grade }
+        };
+        let expect = |gold: Vec<GoldQuote>| fingerprint("Who?", &ExpectedOutcome::Gold(gold)).unwrap();
+        let (ada, all) = (gold(one, Some("Ada"), 1), gold(two, None, 1));
+        let same = expect(vec![ada.clone(), all.clone()]);
+        assert_eq!(same, expect(vec![all.clone(), ada.clone(), all.clone()]));
+        let decline = ExpectedOutcome::Decline(DeclineWord::Decline);
+        let declined = |question| fingerprint(question, &decline).unwrap();
+        assert_eq!(declined("Who?"), declined("Who?"));
+        for other in [
+            expect(vec![ada.clone()]),
+            expect(vec![ada.clone(), gold(two, None, 2)]),
+            expect(vec![gold(one, Some("Eve"), 1), all]),
+            declined("Who?"),
+            declined("Why?"),
+        ] {
+            assert_ne!(same, other);
+        }
+        assert_ne!(declined("Who?"), declined("Why?"));
+    }
 }

@@ -34,7 +34,8 @@ use crate::{
         actor::Actor,
         creation::{CreationOutcome, ResponseEncoder},
         evaluations::{
-            CaseChange, EvaluationService, ImportFormat, ImportOutcome, NewCase, NewCases, TraceCase,
+            CaseChange, EvaluationService, ImportFormat, ImportOutcome, NewCase, NewCases, QuoteProblem,
+            QuoteReport, TraceCase,
         },
         uploads::late,
     },
@@ -254,14 +255,56 @@ struct ImportForm {
 struct ImportedView {
     /// Cases that were added.
     added: usize,
-    /// Questions of a collection in the form of BEIR that were left out: none of what answers them is among the documents.
+    /// Cases that were left out: the evaluation has the same ones already, or the file has them twice; and questions of a collection in the
+    /// form of BEIR of which none of what answers them is among the documents.
     skipped: usize,
+    /// Lines that quote what is not in their documents as they are now, at most 100, and what else was not looked for. They are added
+    /// all the same.
+    warnings: Vec<WarningView>,
+}
+
+/// What is to be known of a line of a file with cases.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EvaluationImportWarning)]
+struct WarningView {
+    /// Where it stands, such as `line 3`; `file` for all of it.
+    path: String,
+    /// What is to be known.
+    message: String,
+}
+
+impl From<&ImportOutcome> for ImportedView {
+    fn from(made: &ImportOutcome) -> Self {
+        let QuoteReport { lines, more, unlooked } = &made.quotes;
+        let warning = |path: String, message: String| WarningView { path, message };
+        let mut warnings: Vec<WarningView> = lines
+            .iter()
+            .map(|(line, problem)| {
+                let message = match problem {
+                    QuoteProblem::NotSaid => "The document does not say what is quoted.",
+                    QuoteProblem::NotSearchable => {
+                        "What is quoted could not be looked for: the document cannot be searched, or not yet."
+                    }
+                };
+                warning(format!("line {line}"), message.to_owned())
+            })
+            .collect();
+        if *more > 0 {
+            warnings.push(warning("file".to_owned(), format!("There are more such lines: {more}.")));
+        }
+        if *unlooked > 0 {
+            let message = format!("There was no time to look for all quotations: {unlooked} were not.");
+            warnings.push(warning("file".to_owned(), message));
+        }
+        Self { added: made.added, skipped: made.known + made.foreign, warnings }
+    }
 }
 
 /// Import cases
 ///
-/// Adds the cases of a file: all of them, or none when something is wrong. Documents are named by their id, by what their metadata has as
-/// `_id`, or by their name. With an `Idempotency-Key`, the same request is one with the same file and name.
+/// Adds the cases of a file: all of them, or none when something is wrong; but those that the evaluation has already are left out.
+/// Documents are named by their id, by what their metadata has as `_id`, or by their name. With an `Idempotency-Key`, the same request is
+/// one with the same file and name.
 #[utoipa::path(
     post,
     path = "/evaluations/{id}/import",
@@ -278,7 +321,9 @@ struct ImportedView {
             status = 200,
             description = "How many cases were added",
             body = inline(SuccessResponse<ImportedView>),
-            example = json!({"success": true, "data": {"added": 120, "skipped": 0}}),
+            example = json!({"success": true, "data": {"added": 120, "skipped": 0, "warnings": [
+                {"path": "line 3", "message": "The document does not say what is quoted."},
+            ]}}),
         ),
         (status = 409, description = "None of the collection's documents is here, or there would be too many cases"),
         (status = 413, description = "The file is too large"),
@@ -291,8 +336,7 @@ async fn import(
     PathId(id): PathId<EvaluationId>,
     request: Request,
 ) -> ApiResult {
-    let show =
-        json_encoder(|made: &ImportOutcome| Ok(ImportedView { added: made.added, skipped: made.skipped }));
+    let show = json_encoder(|made: &ImportOutcome| Ok(ImportedView::from(made)));
     import_file(&evaluations, &caller.actor(), id, request, None, show).await.map(creation_response)
 }
 

@@ -222,7 +222,7 @@ pub(super) struct ResultView {
     /// What was to come of it.
     #[schema(value_type = Value)]
     expect: ExpectedOutcome,
-    /// Whether each thing that answers is still in the documents, in the order of `expect`: `found`, `similar` (but for case and
+    /// Whether each thing that answers is in the documents, in the order of `expect`: `found`, `similar` (but for case and
     /// punctuation, or over several passages), or `lost`.
     gold: Vec<GoldView>,
     /// What was found, by the way of searching.
@@ -233,7 +233,7 @@ pub(super) struct ResultView {
     answer: Option<AnswerView>,
 }
 
-/// Whether something that answers is still there.
+/// Whether something that answers is there.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EvaluationGold)]
 struct GoldView {

@@ -121,6 +121,24 @@ pub async fn following(
     .fetch_all(c))?)
 }
 
+/// At most `limit` cases behind `after` of a set that is [locked](super::lock), in the order in which they were made.
+pub async fn page(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    evaluation: EvaluationId,
+    after: EvaluationCaseId,
+    limit: u32,
+) -> Result<Vec<EvaluationCase>> {
+    Ok(on!(tx, |c| sqlx::query_as(select_case!(
+        "evaluation_id = $1 AND workspace_id = $2 AND id > $3 ORDER BY id LIMIT $4"
+    ))
+    .bind(evaluation)
+    .bind(workspace)
+    .bind(after)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
 /// Bytes of the questions of a set that is [locked](super::lock), and of what is to come of them, as they are stored.
 pub async fn stored_bytes(tx: &mut Tx, workspace: WorkspaceId, evaluation: EvaluationId) -> Result<u64> {
     let bytes: i64 = on!(tx, |c| {
@@ -181,6 +199,7 @@ pub async fn delete(
 #[cfg(test)]
 mod tests {
     use lectern_shared::model::evaluation::{DeclineWord, Evaluation};
+    use uuid::Uuid;
 
     use super::*;
     use crate::{
@@ -219,6 +238,10 @@ mod tests {
             let mut tx = t.db.begin().await.unwrap();
             let bytes = stored_bytes(&mut tx, workspace, set).await.unwrap();
             assert_eq!(bytes, "Müde?\"decline\"Why?\"decline\"".len() as u64, "{}", t.name);
+            let first = page(&mut tx, workspace, set, Uuid::nil().into(), 1).await.unwrap();
+            let rest = page(&mut tx, workspace, set, first[0].id, 10).await.unwrap();
+            let asked: Vec<_> = first.iter().chain(&rest).map(|case| case.question.as_str()).collect();
+            assert_eq!(asked, ["Müde?", "Why?"], "{}", t.name);
         }
     }
 }

@@ -7,13 +7,14 @@ mod tests;
 
 use std::{borrow::Cow, collections::HashMap};
 
+use lectern_parse::charset;
 use lectern_shared::model::evaluation::simply;
 
 use super::super::{
     MOST_CASES,
     readers::{MOST_GOLD, QUOTE},
 };
-use crate::error::{ApiError, FieldError};
+use crate::error::{ApiError, FieldError, NAMED_ERRORS};
 
 /// Places that answer, or judgements, of one file: more than any public collection's test set has, and far fewer than [`MOST_CASES`] times
 /// [`MOST_GOLD`], which do not fit into memory.
@@ -29,8 +30,6 @@ const NAME: usize = 1_000;
 const NOTE: usize = 10_000;
 /// What is wrong with a case of more than [`MOST_GOLD`] places.
 const TOO_MUCH_GOLD: &str = "has more than 2,000 places that answer";
-/// Problems that are named.
-const NAMED: usize = 20;
 
 /// The form of a file with cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +65,16 @@ pub(super) struct FileCase {
     pub(super) note: Option<String>,
 }
 
+impl FileCase {
+    /// The places that answer it; none when it is to be declined.
+    pub(super) fn gold(&self) -> &[FileGold] {
+        match &self.expect {
+            FileExpectation::Decline => &[],
+            FileExpectation::Gold(gold) => gold,
+        }
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileExpectation {
     Decline,
@@ -75,6 +84,8 @@ pub(super) enum FileExpectation {
 /// A place that answers, of a document by its id or by what the file calls it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileGold {
+    /// Where it stands in its file.
+    pub(super) line: u64,
     pub(super) document_id: Option<String>,
     pub(super) document: Option<String>,
     pub(super) quote: Option<String>,
@@ -87,24 +98,39 @@ impl FileGold {
     }
 }
 
+/// The cases of a file that can be read, and what is wrong with the others. Nothing is read behind the last problem that is named.
+#[derive(Debug)]
+pub(super) struct ReadFile {
+    pub(super) cases: Vec<FileCase>,
+    pub(super) problems: FileProblems,
+}
+
 /// What is wrong with a file, line by line.
-#[derive(Default)]
-pub(super) struct FileProblems(Vec<FieldError>);
+#[derive(Debug, Default)]
+pub(super) struct FileProblems(Vec<(u64, String)>);
 
 impl FileProblems {
-    pub(super) fn note(&mut self, line: u64, what: &str) {
-        if self.0.len() < NAMED {
-            self.0.push(FieldError::new(&format!("line {line}"), what));
+    pub(super) fn note(&mut self, line: u64, what: impl Into<String>) {
+        if !self.is_full() {
+            self.0.push((line, what.into()));
         }
     }
 
     /// Whether what else is wrong would not be named: there is no use in reading on.
-    fn is_full(&self) -> bool {
-        self.0.len() >= NAMED
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() >= NAMED_ERRORS
     }
 
-    pub(super) fn end<T>(self, read: T) -> Result<T, ApiError> {
-        if self.0.is_empty() { Ok(read) } else { Err(ApiError::invalid(self.0)) }
+    /// # Errors
+    /// All of it by its lines, if anything is wrong.
+    pub(super) fn end(mut self) -> Result<(), ApiError> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        // What is noticed later may stand before what was noticed first.
+        self.0.sort_by_key(|(line, _)| *line);
+        let fields = self.0.iter().map(|(line, what)| FieldError::new(&format!("line {line}"), what));
+        Err(ApiError::invalid(fields.collect()))
     }
 }
 
@@ -163,21 +189,36 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
 /// Reads the cases of a file.
 ///
 /// # Errors
-/// What is wrong with it, line by line.
-pub(super) fn read(format: ImportFormat, bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
+/// When all of it is not what it should be. What is wrong with single lines is told with what can be read.
+pub(super) fn read(format: ImportFormat, bytes: &[u8]) -> Result<ReadFile, ApiError> {
     read_within(format, bytes, Bounds::of_a_file())
 }
 
-fn read_within(format: ImportFormat, bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
-    let cases = match format {
-        ImportFormat::Csv => read_table(without_mark(bytes), bounds)?,
+fn read_within(format: ImportFormat, bytes: &[u8], bounds: Bounds) -> Result<ReadFile, ApiError> {
+    let read = match format {
+        ImportFormat::Csv => read_table(decoded(bytes)?.as_bytes(), bounds)?,
         ImportFormat::JsonLines => json_lines::read_lines(without_mark(bytes), bounds)?,
         ImportFormat::Beir => beir::read_collection(bytes, bounds)?,
     };
-    if cases.is_empty() {
+    if read.cases.is_empty() && read.problems.0.is_empty() {
         return Err(unreadable("has no cases"));
     }
-    Ok(cases)
+    Ok(read)
+}
+
+/// The text of a table, in whatever encoding a program for tables has written it. Found as that of a document is.
+fn decoded(table: &[u8]) -> Result<Cow<'_, str>, ApiError> {
+    let (text, encoding, is_damaged) = charset::decode(table, None);
+    if is_damaged {
+        let encoding = encoding.name();
+        return Err(unreadable(&format!(
+            "has bytes that are no characters of {encoding}, in which it seems to be written: save it as UTF-8"
+        )));
+    }
+    if text.lines().next().is_some_and(|header| header.contains('\0')) {
+        return Err(unreadable("seems to be UTF-16 that does not say so: save it as UTF-8"));
+    }
+    Ok(text)
 }
 
 /// Refuses a table one of whose lines is too long: as many empty cells take many times its size. A cell may have several lines.
@@ -186,11 +227,11 @@ fn refuse_long_lines(table: &[u8], bounds: Bounds) -> Result<(), ApiError> {
     let mut line = 1;
     for part in table.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
         if part.len() > bounds.line {
-            problems.note(line, &bounds.too_long());
+            problems.note(line, bounds.too_long());
         }
         line += u64::from(part.ends_with(b"\n"));
     }
-    problems.end(())
+    problems.end()
 }
 
 fn trimmed(cell: &[u8]) -> Cow<'_, str> {
@@ -202,7 +243,7 @@ fn trimmed(cell: &[u8]) -> Cow<'_, str> {
 
 /// A table with the columns `question`, `quote`, `document` or `documentId`, and, if need be, `grade`, `expect` and `note`. Rows with the
 /// same question are one case.
-fn read_table(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
+fn read_table(bytes: &[u8], bounds: Bounds) -> Result<ReadFile, ApiError> {
     refuse_long_lines(bytes, bounds)?;
     let header = lines(bytes).next().map(|(_, header)| String::from_utf8_lossy(header)).unwrap_or_default();
     let delimiter = [b',', b';', b'\t'].into_iter().max_by_key(|delimiter| {
@@ -235,25 +276,27 @@ fn read_table(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
             continue;
         };
         if rows == bounds.places {
-            problems.end(())?;
+            problems.end()?;
             return Err(bounds.too_many_places("rows"));
         }
         rows += 1;
         let at = places.get(&question).copied();
         if at.is_none() && order.len() == bounds.cases {
-            problems.end(())?;
+            problems.end()?;
             return Err(bounds.too_many_cases());
         }
         let is_declined = cell(expect).is_some_and(|word| word.eq_ignore_ascii_case("decline"));
         let grade = match cell(grade).map(|grade| grade.parse()) {
             None => simply(),
             Some(Ok(grade)) => grade,
+            // What else is wrong with the row is told, too.
             Some(Err(_)) => {
                 problems.note(line, "has a grade that is no whole number");
-                continue;
+                simply()
             }
         };
-        let gold = FileGold { document_id: cell(id), document: cell(document), quote: cell(quote), grade };
+        let (document_id, document) = (cell(id), cell(document));
+        let gold = FileGold { line, document_id, document, quote: cell(quote), grade };
         if !is_declined && gold.name().is_none() {
             problems.note(line, "names no document, and does not say `decline` in `expect`");
             continue;
@@ -271,32 +314,36 @@ fn read_table(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
             }
         }
     }
-    problems.end(order)
+    Ok(ReadFile { cases: order, problems })
 }
 
-/// What is wrong with a case as it stands.
-pub(super) fn problem(case: &FileCase) -> Option<&'static str> {
+/// Notes what is wrong with a case as it stands.
+pub(super) fn check(case: &FileCase, problems: &mut FileProblems) {
     let length = |text: &str| text.chars().count();
     if case.question.trim().is_empty() {
-        return Some("has an empty question");
+        problems.note(case.line, "has an empty question");
     }
     if length(&case.question) > QUESTION {
-        return Some("has a question of more than 10,000 characters");
+        problems.note(case.line, "has a question of more than 10,000 characters");
     }
     if case.question.contains('\0') {
-        return Some("has the character U+0000 in it");
+        problems.note(case.line, "has the character U+0000 in it");
     }
     if case.note.as_deref().is_some_and(|note| length(note) > NOTE || note.contains('\0')) {
-        return Some("has a note of more than 10,000 characters, or with U+0000");
+        problems.note(case.line, "has a note of more than 10,000 characters, or with U+0000");
     }
-    let FileExpectation::Gold(gold) = &case.expect else { return None };
-    if gold.len() > MOST_GOLD {
-        return Some(TOO_MUCH_GOLD);
+    if case.gold().len() > MOST_GOLD {
+        problems.note(case.line, TOO_MUCH_GOLD);
     }
-    let is_too_long = |gold: &FileGold| {
-        gold.quote.as_deref().is_some_and(|quote| length(quote) > QUOTE || quote.contains('\0'))
-            || gold.name().is_some_and(|name| length(name) > NAME)
-            || gold.grade > 100
-    };
-    gold.iter().any(is_too_long).then_some("has a quote of more than 10,000 characters, or a grade over 100")
+    for gold in case.gold() {
+        if gold.quote.as_deref().is_some_and(|quote| length(quote) > QUOTE || quote.contains('\0')) {
+            problems.note(gold.line, "has a quote of more than 10,000 characters, or with U+0000");
+        }
+        if gold.name().is_some_and(|name| length(name) > NAME) {
+            problems.note(gold.line, "has a document's name of more than 1,000 characters");
+        }
+        if gold.grade > 100 {
+            problems.note(gold.line, "has a grade over 100");
+        }
+    }
 }

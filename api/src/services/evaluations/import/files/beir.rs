@@ -12,7 +12,8 @@ use serde::{
 };
 
 use super::{
-    Bounds, FileCase, FileExpectation, FileGold, FileProblems, json_lines::broken, lines, unreadable,
+    Bounds, FileCase, FileExpectation, FileGold, FileProblems, ReadFile, json_lines::broken, lines,
+    unreadable,
 };
 use crate::error::ApiError;
 
@@ -61,7 +62,7 @@ impl<'de> Deserialize<'de> for QueryId {
 }
 
 /// The questions of a collection in the form of BEIR that have judgements, those of its test set if it has several.
-pub(super) fn read_collection(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
+pub(super) fn read_collection(bytes: &[u8], bounds: Bounds) -> Result<ReadFile, ApiError> {
     #[derive(Deserialize)]
     struct JsonQuery {
         #[serde(rename = "_id")]
@@ -105,7 +106,7 @@ pub(super) fn read_collection(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCa
             break;
         }
         let Some(text) = bounds.text(bytes) else {
-            problems.note(line, &format!("of `{questions}` {}", bounds.too_long()));
+            problems.note(line, format!("of `{questions}` {}", bounds.too_long()));
             continue;
         };
         let JsonQuery { id: QueryId(id), text } = match serde_json::from_str::<JsonQuery>(&text) {
@@ -113,24 +114,24 @@ pub(super) fn read_collection(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCa
             Err(_) if text.trim().is_empty() => continue,
             Err(error) if error.is_data() => {
                 let wanted = "must be an object with `_id`, a text or a number, and `text`, a text";
-                problems.note(line, &format!("of `{questions}` {wanted}"));
+                problems.note(line, format!("of `{questions}` {wanted}"));
                 continue;
             }
             Err(error) => {
-                problems.note(line, &format!("of `{questions}` {}", broken(&text, &error)));
+                problems.note(line, format!("of `{questions}` {}", broken(&text, &error)));
                 continue;
             }
         };
         if let Some(gold) = gold.remove(&id) {
             if read.len() == bounds.cases {
-                problems.end(())?;
+                problems.end()?;
                 return Err(bounds.too_many_cases());
             }
             let expect = FileExpectation::Gold(gold);
             read.push(FileCase { line, question: text, expect, note: Some(id) });
         }
     }
-    problems.end(read)
+    Ok(ReadFile { cases: read, problems })
 }
 
 /// What answers each question of a collection, of the file of that name in it.
@@ -147,20 +148,20 @@ fn read_judgements(
             break;
         }
         let Some(text) = bounds.text(bytes) else {
-            problems.note(line, &format!("of `{name}` {}", bounds.too_long()));
+            problems.note(line, format!("of `{name}` {}", bounds.too_long()));
             continue;
         };
         if text.trim().is_empty() {
             continue;
         }
         if read == bounds.places {
-            std::mem::take(problems).end(())?;
+            std::mem::take(problems).end()?;
             return Err(bounds.too_many_places(&format!("judgements in `{name}`")));
         }
         let mut cells = text.split('\t').map(str::trim);
         let row = (cells.next(), cells.next(), cells.next(), cells.next());
         let (Some(question), Some(document), Some(grade), None) = row else {
-            problems.note(line, &format!("of `{name}` has not three columns"));
+            problems.note(line, format!("of `{name}` has not three columns"));
             continue;
         };
         let grade = match grade.parse::<i64>() {
@@ -168,7 +169,7 @@ fn read_judgements(
             // The header.
             Err(_) if line == 1 => continue,
             Err(_) => {
-                problems.note(line, &format!("of `{name}` has a grade that is no whole number"));
+                problems.note(line, format!("of `{name}` has a grade that is no whole number"));
                 continue;
             }
         };
@@ -176,7 +177,7 @@ fn read_judgements(
         // Else it does not answer.
         if let Ok(grade @ 1..) = u32::try_from(grade) {
             let document = Some(document.to_owned());
-            let place = FileGold { document_id: None, document, quote: None, grade };
+            let place = FileGold { line, document_id: None, document, quote: None, grade };
             match gold.get_mut(question) {
                 Some(places) => places.push(place),
                 // Most questions have one: there is room for no more.

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Bounds, FileCase, FileExpectation, FileGold, FileProblems, MOST_GOLD, NAME, NOTE, QUESTION, QUOTE, lines,
+    Bounds, FileCase, FileExpectation, FileGold, FileProblems, MOST_GOLD, NAME, NOTE, QUESTION, QUOTE,
+    ReadFile, lines, unreadable,
 };
 use crate::{
     body::json::ValueBounds,
@@ -14,34 +15,45 @@ use crate::{
 
 /// What is built of a line: a case, a list, and the places in it, one more than there may be and each with more members than it has.
 const CASE: ValueBounds = ValueBounds { members: 20, elements: MOST_GOLD + 1, depth: 3 };
+/// What a file in UTF-16 begins with.
+const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+/// What is wrong with a line in another encoding.
+const NOT_UTF8: &str = "is not UTF-8, which lines of JSON have to be: save the file as UTF-8";
 /// Fields of a line that are named.
 const NAMED_FIELDS: usize = 3;
 /// Characters that are shown of what stands somewhere.
 const SHOWN: usize = 40;
 
 /// The cases that [`EvaluationService::export`](super::super::super::EvaluationService::export) writes, or those that `POST …/cases` takes.
-pub(super) fn read_lines(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
+pub(super) fn read_lines(bytes: &[u8], bounds: Bounds) -> Result<ReadFile, ApiError> {
+    if UTF16_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
+        return Err(unreadable("is UTF-16, and lines of JSON have to be UTF-8: save it as UTF-8"));
+    }
     let mut problems = FileProblems::default();
     let (mut read, mut places) = (Vec::new(), 0);
     for (line, bytes) in lines(bytes) {
         if problems.is_full() {
             break;
         }
-        let Some(text) = bounds.text(bytes) else {
-            problems.note(line, &bounds.too_long());
+        if bytes.len() > bounds.line {
+            problems.note(line, bounds.too_long());
+            continue;
+        }
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            problems.note(line, NOT_UTF8);
             continue;
         };
         if text.trim().is_empty() {
             continue;
         }
         if read.len() == bounds.cases {
-            problems.end(())?;
+            problems.end()?;
             return Err(bounds.too_many_cases());
         }
-        let case = match read_case(line, &text) {
+        let case = match read_case(line, text) {
             Ok(case) => case,
             Err(problem) => {
-                problems.note(line, &problem);
+                problems.note(line, problem);
                 continue;
             }
         };
@@ -49,12 +61,12 @@ pub(super) fn read_lines(bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, 
             places += gold.len();
         }
         if places > bounds.places {
-            problems.end(())?;
+            problems.end()?;
             return Err(bounds.too_many_places("places that answer"));
         }
         read.push(case);
     }
-    problems.end(read)
+    Ok(ReadFile { cases: read, problems })
 }
 
 /// The case of a line, or what is wrong with it.
@@ -69,27 +81,28 @@ fn read_case(line: u64, text: &str) -> Result<FileCase, String> {
         FileCase {
             line,
             question: fields.text("question", QUESTION),
-            expect: expectation(fields),
+            expect: expectation(fields, line),
             note: fields.optional_text("note", NOTE),
         }
     });
     read.map_err(|error| wrong_fields(&case, &error.fields))
 }
 
-fn expectation(fields: &mut JsonFields<'_>) -> FileExpectation {
+fn expectation(fields: &mut JsonFields<'_>, line: u64) -> FileExpectation {
     if fields.get("expect").is_none() {
         fields.refuse("expect", NO_OUTCOME);
     }
-    match outcome(fields, "expect", place) {
+    match outcome(fields, "expect", |fields| place(fields, line)) {
         Some(GivenOutcome::Gold(gold)) => FileExpectation::Gold(gold),
         // What is wrong is noted.
         Some(GivenOutcome::Decline) | None => FileExpectation::Decline,
     }
 }
 
-fn place(fields: &mut JsonFields<'_>) -> FileGold {
+fn place(fields: &mut JsonFields<'_>, line: u64) -> FileGold {
     fields.only(&["documentId", "document", "quote", "grade"]);
     let gold = FileGold {
+        line,
         document_id: fields.optional_text("documentId", NAME),
         document: fields.optional_text("document", NAME),
         quote: fields.optional_text("quote", QUOTE),

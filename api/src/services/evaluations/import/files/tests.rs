@@ -5,9 +5,20 @@ use super::{
     *,
 };
 
-fn gold(document: &str, quote: Option<&str>, grade: u32) -> FileGold {
+/// The cases of a file in which nothing is wrong.
+fn read_within(format: ImportFormat, bytes: &[u8], bounds: Bounds) -> Result<Vec<FileCase>, ApiError> {
+    let ReadFile { cases, problems } = super::read_within(format, bytes, bounds)?;
+    problems.end()?;
+    Ok(cases)
+}
+
+fn read(format: ImportFormat, bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
+    read_within(format, bytes, Bounds::of_a_file())
+}
+
+fn gold(line: u64, document: &str, quote: Option<&str>, grade: u32) -> FileGold {
     let document = Some(document.to_owned());
-    FileGold { document_id: None, document, quote: quote.map(str::to_owned), grade }
+    FileGold { line, document_id: None, document, quote: quote.map(str::to_owned), grade }
 }
 
 fn case(question: &str, gold: Vec<FileGold>) -> FileCase {
@@ -19,7 +30,7 @@ fn a_table_has_a_row_for_each_place_that_answers() {
     let table = "\u{feff}Question;Document;Quote;expect\nWho?;a.txt;\"Ada; of course\";\nWho?;b.txt;;\nWhy?;;;decline\n\n";
     let read = read(ImportFormat::of("cases.csv", table.as_bytes()), table.as_bytes()).unwrap();
     let why = FileCase { line: 4, question: "Why?".to_owned(), expect: FileExpectation::Decline, note: None };
-    let who = vec![gold("a.txt", Some("Ada; of course"), 1), gold("b.txt", None, 1)];
+    let who = vec![gold(2, "a.txt", Some("Ada; of course"), 1), gold(3, "b.txt", None, 1)];
     assert_eq!(read, [FileCase { line: 2, ..case("Who?", who) }, why]);
 }
 
@@ -41,12 +52,71 @@ fn what_is_wrong_is_named_by_its_line() {
 }
 
 #[test]
+fn what_is_wrong_with_a_case_is_told_with_what_cannot_be_read() {
+    let table = format!(
+        "question,document,quote,grade\nWho?,a.txt,,500\n,a.txt,,\nWho?,b.txt,{},best\n",
+        "x".repeat(QUOTE + 1)
+    );
+    let ReadFile { cases, mut problems } = super::read(ImportFormat::Csv, table.as_bytes()).unwrap();
+    for case in &cases {
+        check(case, &mut problems);
+    }
+    let error = problems.end().unwrap_err();
+    let named: Vec<_> =
+        error.fields.iter().map(|field| (field.path.as_str(), field.message.as_str())).collect();
+    let expected = [
+        ("line 2", "has a grade over 100"),
+        ("line 3", "has no question"),
+        ("line 4", "has a grade that is no whole number"),
+        ("line 4", "has a quote of more than 10,000 characters, or with U+0000"),
+    ];
+    assert_eq!(named, expected);
+}
+
+/// A text as UTF-16, with its mark.
+fn utf16(text: &str) -> Vec<u8> {
+    "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+}
+
+#[test]
+fn a_table_is_read_in_the_encoding_that_it_was_written_in() {
+    let table = "question;document;quote\nWann schließt die Tiefgarage?;Häuser.txt;um zwölf Uhr\n";
+    let latin1: Vec<u8> = table.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    let expected =
+        case("Wann schließt die Tiefgarage?", vec![gold(2, "Häuser.txt", Some("um zwölf Uhr"), 1)]);
+    let expected = [FileCase { line: 2, ..expected }];
+    for bytes in [table.as_bytes().to_vec(), latin1, utf16(table)] {
+        let format = ImportFormat::of("cases.csv", &bytes);
+        assert_eq!(read(format, &bytes).unwrap(), expected, "{bytes:?}");
+    }
+    let damaged = [table.repeat(2).as_bytes(), b"Wer?;H\xc3user.txt;\n"].concat();
+    let unmarked = utf16("question;expect\nWho?;decline\n").split_off(2);
+    for (bytes, said) in [(damaged, "no characters of UTF-8"), (unmarked, "seems to be UTF-16")] {
+        let (path, message) = refused(ImportFormat::Csv, &bytes, Bounds::of_a_file());
+        assert_eq!(path, "file");
+        assert!(message.contains(said) && message.contains("save it as UTF-8"), "{message}");
+    }
+}
+
+#[test]
+fn lines_of_json_have_to_be_utf8() {
+    let lines = "{\"question\": \"Who?\", \"expect\": \"decline\"}\n";
+    let latin1 = [lines.as_bytes(), b"{\"question\": \"Caf\xe9?\", \"expect\": \"decline\"}\n"].concat();
+    for (bytes, path) in [(latin1, "line 2"), (utf16(lines), "file")] {
+        let format = ImportFormat::of("cases.jsonl", &bytes);
+        let (told, message) = refused(format, &bytes, Bounds::of_a_file());
+        assert_eq!(told, path, "{message}");
+        assert!(message.contains("UTF-8"), "{message}");
+    }
+}
+
+#[test]
 fn lines_of_json_are_read() {
     let lines = "{\"question\": \"Who?\", \"expect\": [{\"document\": \"a.txt\", \"quote\": \"Ada\", \"grade\": 2}]}\n\n\
                  {\"question\": \"Why?\", \"expect\": \"decline\", \"note\": \"n\"}\n";
     assert_eq!(ImportFormat::of("x", lines.as_bytes()), ImportFormat::JsonLines);
     let read = read(ImportFormat::JsonLines, lines.as_bytes()).unwrap();
-    assert_eq!(read[0], case("Who?", vec![gold("a.txt", Some("Ada"), 2)]));
+    assert_eq!(read[0], case("Who?", vec![gold(1, "a.txt", Some("Ada"), 2)]));
     assert_eq!((&read[1].expect, read[1].note.as_deref()), (&FileExpectation::Decline, Some("n")));
 }
 
@@ -88,7 +158,7 @@ fn a_collection_is_read_by_its_judgements() {
         ("nf/qrels/test.tsv", b"query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq1\td3\t1\n"),
     ]);
     let read = read(ImportFormat::of("nf.zip", &bytes), &bytes).unwrap();
-    let judged = case("Who?", vec![gold("d1", None, 2), gold("d3", None, 1)]);
+    let judged = case("Who?", vec![gold(2, "d1", None, 2), gold(4, "d3", None, 1)]);
     assert_eq!(read, [FileCase { note: Some("q1".to_owned()), ..judged }]);
 }
 
@@ -274,9 +344,9 @@ fn long_lines_are_refused() {
 
 #[test]
 fn no_more_is_read_than_is_named() {
-    let lines = "{\"no\": 1}\n".repeat(2 * NAMED);
+    let lines = "{\"no\": 1}\n".repeat(2 * NAMED_ERRORS);
     let error = read(ImportFormat::JsonLines, lines.as_bytes()).unwrap_err();
-    assert_eq!(error.fields.len(), NAMED);
+    assert_eq!(error.fields.len(), NAMED_ERRORS);
     // What is wrong before a bound is told rather than the bound.
     let lines = "{\"question\": \"a\", \"expect\": \"decline\"}\n".repeat(FEW.cases + 1);
     let (path, _) = refused(ImportFormat::JsonLines, format!("no JSON\n{lines}").as_bytes(), FEW);
