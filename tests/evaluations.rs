@@ -1,5 +1,6 @@
 //! Evaluations: whether what answers is found and cited, over the running service.
 
+mod agents;
 mod cases;
 mod numbers;
 mod removed;

@@ -1,14 +1,17 @@
 //! Evaluations in a browser: an answer becomes a case, the case is run, and a change is judged by it.
 
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Visits, assert_no_complaints, browsers::assert_for_everybody, sign_in};
-use crate::support::{
-    browser::Browser,
-    client::id,
-    model::{Model, Reply},
-    service::Service,
+use crate::{
+    evaluations::{case, evaluation, run},
+    support::{
+        browser::Browser,
+        client::id,
+        model::{Model, Reply},
+        service::Service,
+    },
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +86,54 @@ async fn an_earlier_version_of_the_agent_is_chosen_where_an_evaluation_is_run() 
     let runs = owner.read(&format!("{path}/runs")).await;
     assert_ne!(runs[0]["agentVersion"].to_string(), former, "{runs:#}");
     let page = visits.get(&path).await.text().await.expect("a text");
-    assert!(page.contains(&format!("by words, with answers of version {former}")), "{page}");
+    assert!(page.contains(&format!("by words, with answers of Scribe, version {former}")), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_runs_say_which_agent_was_asked_and_what_failed_and_tell_them_apart() {
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let document = json!({"name": "Warranty.txt", "type": "TXT", "content": "The warranty lasts two years."});
+    let document = owner.ingest(&document).await;
+    let model = Model::start().await;
+    model.always(Reply::status(400, &json!({"error": {"message": "No."}})));
+    let quoter = owner.create_agent(&json!({"name": "Quoter", "type": "CHATVENDOR"})).await;
+    let helper = json!({"name": "Helper", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let helper = owner.create_agent(&helper).await;
+    for agent in [&quoter, &helper] {
+        owner.link(id(agent), id(&document)).await;
+    }
+    let set = evaluation(&owner, json!({"agentId": id(&quoter)})).await;
+    case(&owner, &set, "How long does it last?", json!([{"documentId": id(&document)}])).await;
+    let how = json!({"mode": "lexical"});
+    let (first, second) = (run(&owner, &set, how.clone()).await, run(&owner, &set, how.clone()).await);
+    let path = format!("/evaluations/{set}");
+    owner.patch(&path, &json!({"agentId": id(&helper)})).await;
+    let failed = run(&owner, &set, how).await;
+    owner.delete(&format!("/agents/{}", id(&quoter))).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let page = async |path: &str| visits.get(path).await.text().await.expect("a text");
+
+    let list = page(&path).await;
+    assert!(list.contains("with answers of Helper, version 2"), "{list}");
+    assert!(list.contains("with answers of Quoter (deleted), version 2"), "{list}");
+    assert!(list.contains(">Done, all failed</span>") && list.contains("the only case failed, "), "{list}");
+    assert!(page("/evaluations").await.contains("the only case failed, "));
+    let shown = page(&format!("{path}/runs/{}", id(&failed))).await;
+    assert!(shown.contains("with answers of Helper, version 2"), "{shown}");
+    let label = |run: &Value| {
+        let option = shown.split(&format!("<option value=\"{}\">", id(run))).nth(1);
+        option.and_then(|rest| rest.split("</option>").next()).expect("an option").to_owned()
+    };
+    assert!(label(&first).contains("of Quoter (deleted), version 2"), "{shown}");
+    assert_ne!(label(&first), label(&second));
+    let compared = page(&format!("{path}/runs/{}/compare?with={}", id(&failed), id(&first))).await;
+    assert!(
+        compared.contains("of Helper, version 2") && compared.contains("of Quoter (deleted)"),
+        "{compared}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

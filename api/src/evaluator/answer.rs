@@ -36,6 +36,11 @@ pub(super) struct CaseAsker<'a> {
     has_documents: bool,
 }
 
+/// The agent that a run asks, whatever the set's agent is by now; one from before that was noted asks the set's.
+pub(super) fn asked_agent(run: &EvaluationRun, evaluation: &Evaluation) -> Option<AgentId> {
+    run.config.0.agent_id.or(evaluation.agent_id)
+}
+
 fn agent_is_gone() -> RunFailure {
     RunFailure::Stopped(
         "The agent of the evaluation is not there any more. Change the evaluation.".to_owned(),
@@ -85,7 +90,7 @@ impl<'a> CaseAsker<'a> {
         let (db, workspace) = (&runs.runtime.db, run.workspace_id);
         let user =
             run.requested_by.ok_or_else(|| stopped("Whoever asked for the run is not there any more."))?;
-        let agent = evaluation.agent_id.ok_or_else(agent_is_gone)?;
+        let agent = asked_agent(run, evaluation).ok_or_else(agent_is_gone)?;
         let find = async |id: AgentId| db::agents::find(db, workspace, id).await;
         let agent = find(agent).await?.ok_or_else(agent_is_gone)?;
         let has_documents = !db::agents::links(db, workspace, agent.id).await?.documents.is_empty();

@@ -30,7 +30,7 @@ use uuid::Uuid;
 
 use super::{
     EvaluationRuns,
-    answer::CaseAsker,
+    answer::{CaseAsker, asked_agent},
     failure::{RunFailure, of_gold},
 };
 
@@ -123,7 +123,7 @@ impl<'a> CaseRunner<'a> {
             }
             return Ok(Some(db::collections::documents_of(db, workspace, collections).await?.into()));
         }
-        let Some(agent) = evaluation.agent_id else { return Ok(None) };
+        let Some(agent) = asked_agent(self.run, evaluation) else { return Ok(None) };
         Ok(Some(db::agents::links(db, workspace, agent).await?.documents))
     }
 

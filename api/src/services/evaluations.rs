@@ -5,6 +5,8 @@ mod comparison;
 mod import;
 mod readers;
 
+use std::collections::{HashMap, HashSet};
+
 use lectern_agents::run;
 use lectern_db::{
     self as db, Db, Tx,
@@ -319,6 +321,14 @@ impl EvaluationService {
             return Err(ApiError::invalid_field("rerank", message));
         }
         let answers = new.answers.unwrap_or(evaluation.agent_id.is_some());
+        let searching = EvaluationConfig {
+            modes,
+            answers,
+            agent_id: None,
+            agent_name: None,
+            agent_version: None,
+            rerank,
+        };
         let agent_version = new.agent_version.map(i64::from);
         let Some(agent) = evaluation.agent_id else {
             let needing = if answers { "answers" } else { "agentVersion" };
@@ -328,15 +338,16 @@ impl EvaluationService {
                     "needs an agent, which the evaluation does not have",
                 ));
             }
-            return Ok(EvaluationConfig { modes, answers, agent_version, rerank });
+            return Ok(searching);
         };
         if !answers && agent_version.is_none() {
-            return Ok(EvaluationConfig { modes, answers, agent_version, rerank });
+            return Ok(searching);
         }
         let agent = db::agents::find(&self.db, evaluation.owner.workspace_id, agent).await?;
         let agent = agent.ok_or_else(|| ApiError::not_found("agent"))?;
         // By its number, so that all of the run is about one version, whatever becomes of the agent meanwhile.
         let number = agent_version.unwrap_or(agent.version);
+        let (agent_id, agent_name) = (Some(agent.id), Some(agent.name.clone()));
         let asked = self.history.to_ask(agent.into(), number).await?;
         if answers {
             let needed = run::needed_values(&self.db, asked).await?;
@@ -348,7 +359,21 @@ impl EvaluationService {
                 return Err(ApiError::invalid_field("answers", &message));
             }
         }
-        Ok(EvaluationConfig { modes, answers, agent_version: Some(number), rerank })
+        Ok(EvaluationConfig { agent_id, agent_name, agent_version: Some(number), ..searching })
+    }
+
+    /// What the agents are called now that runs have asked, as far as they are there still.
+    pub(crate) async fn agent_names(
+        &self,
+        actor: &Actor,
+        runs: &[EvaluationRun],
+    ) -> Result<HashMap<AgentId, String>, ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        let asked = runs.iter().filter_map(|run| run.config.0.agent_id);
+        let ids: HashSet<Uuid> = asked.map(|id| *id.as_uuid()).collect();
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let named = db::audit::names(&self.db, workspace, "agent", &ids).await?;
+        Ok(named.into_iter().map(|(id, name)| (id.into(), name)).collect())
     }
 
     /// The runs of a set before an id, newest first.

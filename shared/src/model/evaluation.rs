@@ -145,6 +145,13 @@ pub struct EvaluationConfig {
     pub modes: Vec<SearchMode>,
     /// Whether the agent is asked.
     pub answers: bool,
+    /// The agent whose version is asked for, whatever the set's agent is by then. Runs of before this was noted do not say it, and ask the
+    /// set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// What that was called, for when it is not there any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
     /// Which version of it. Runs of before this was noted do not say it, and ask the present one.
     pub agent_version: Option<i64>,
     /// Whether what is found is put into a better order. Runs of before there was a reranker do not say it.

@@ -2,6 +2,7 @@
 
 mod cases;
 mod imported;
+mod rows;
 mod runs;
 
 use std::collections::HashMap;
@@ -24,7 +25,10 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use self::{imported::ImportedWords, runs::RunRow};
+use self::{
+    imported::ImportedWords,
+    rows::{AskedAgents, RunRow},
+};
 use super::{
     PagePolicy,
     choices::told_apart,
@@ -195,16 +199,21 @@ async fn list(
     let actor = visitor.actor();
     let found = evaluations.list(&actor, Uuid::max(), EVALUATIONS).await?;
     let agents = agents(&asking, &visitor).await?;
+    let mut last_runs = Vec::with_capacity(found.len());
+    for evaluation in &found {
+        last_runs.extend(evaluations.runs(&actor, evaluation.id, Uuid::max(), 1).await?);
+    }
+    let asked = AskedAgents::of(&evaluations, &actor, &last_runs).await?;
     let mut rows = Vec::with_capacity(found.len());
     for evaluation in found {
-        let last = evaluations.runs(&actor, evaluation.id, Uuid::max(), 1).await?;
+        let last = last_runs.iter().find(|run| run.evaluation_id == evaluation.id);
         let agent = agents.iter().find(|(id, _)| Some(*id) == evaluation.agent_id);
         rows.push(EvaluationRow {
             id: evaluation.id,
             name: evaluation.name,
             cases: evaluation.cases,
             agent: agent.map(|(_, name)| name.clone()).unwrap_or_default(),
-            run: last.first().map(RunRow::from),
+            run: last.map(|run| RunRow::of(run, &asked)),
         });
     }
     html(&PagePolicy::Own, StatusCode::OK, &EvaluationsPage { frame: visitor.frame, rows, agents })
@@ -255,7 +264,8 @@ async fn page(
     let mut runs: Vec<EvaluationRun> = evaluations.runs(&actor, id, before("runs"), RUNS + 1).await?;
     let has_more_runs = runs.len() > RUNS as usize;
     runs.truncate(RUNS as usize);
-    let runs_shown: Vec<RunRow> = runs.iter().map(RunRow::from).collect();
+    let asked_agents = AskedAgents::of(evaluations, &actor, &runs).await?;
+    let runs_shown: Vec<RunRow> = runs.iter().map(|run| RunRow::of(run, &asked_agents)).collect();
     let names = evaluations.document_names(&actor, &cases).await?;
     let agents = agents(asking, &visitor).await?;
     // Of an agent that is being deleted nothing is left to be asked.

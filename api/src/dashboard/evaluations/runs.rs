@@ -10,7 +10,6 @@ use axum::{
 use lectern_agents::evaluation::{ANSWER_METRICS, Comparison, RETRIEVAL_METRICS};
 use lectern_derive::handler;
 use lectern_shared::{
-    clock::Timestamp,
     ids::{EvaluationId, EvaluationRunId, TraceId},
     model::evaluation::{
         EvaluationMetrics, EvaluationRun, EvaluationRunState, ExpectedOutcome, GoldState, MeanEstimate,
@@ -19,7 +18,7 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use super::MODES;
+use super::rows::{AskedAgents, RunRow, choices_of, tell_apart, way_words};
 use crate::{
     dashboard::{
         PagePolicy,
@@ -60,70 +59,6 @@ fn words(metric: &str) -> &'static str {
         "right" => "right, as the judge says",
         _ => "",
     }
-}
-
-/// A way of searching, as people choose it.
-fn way_words(mode: &str) -> &str {
-    MODES.into_iter().find(|(known, _)| known.as_str() == mode).map_or(mode, |(_, words)| words)
-}
-
-/// A run, in words.
-pub(super) struct RunRow {
-    pub(super) id: EvaluationRunId,
-    pub(super) word: &'static str,
-    pub(super) tone: &'static str,
-    pub(super) is_busy: bool,
-    /// How far it is, or what came of it.
-    pub(super) summary: String,
-    pub(super) detail: Option<String>,
-    pub(super) how: String,
-    pub(super) created_at: Timestamp,
-}
-
-impl From<&EvaluationRun> for RunRow {
-    fn from(run: &EvaluationRun) -> Self {
-        let (word, tone) = match run.state {
-            EvaluationRunState::Queued => ("Waits", "busy"),
-            EvaluationRunState::Running => ("Under way", "busy"),
-            EvaluationRunState::Succeeded => ("Done", "good"),
-            EvaluationRunState::Failed => ("Failed", "bad"),
-            EvaluationRunState::Cancelled => ("Stopped", ""),
-        };
-        let config = &run.config.0;
-        let first = config.modes.first().map(|mode| mode.as_str()).unwrap_or_default();
-        let summary = match &run.metrics {
-            None => format!("{} of {}", run.done, counted(run.cases.unsigned_abs(), "case", "cases")),
-            Some(metrics) => summary(&metrics.0, first),
-        };
-        let modes: Vec<&str> = config.modes.iter().map(|mode| way_words(mode.as_str())).collect();
-        let answers = match (config.answers, config.agent_version) {
-            (false, _) => String::new(),
-            (true, None) => ", with answers".to_owned(),
-            (true, Some(version)) => format!(", with answers of version {version}"),
-        };
-        let reranked = if config.rerank { ", reranked" } else { "" };
-        Self {
-            id: run.id,
-            word,
-            tone,
-            is_busy: matches!(run.state, EvaluationRunState::Queued | EvaluationRunState::Running),
-            summary,
-            detail: run.error.clone(),
-            how: format!("{}{reranked}{answers}", modes.join(", ")),
-            created_at: run.created_at,
-        }
-    }
-}
-
-/// The two or three numbers that say most.
-fn summary(metrics: &EvaluationMetrics, mode: &str) -> String {
-    let retrieval = metrics.retrieval.get(mode);
-    let found = ["hit@5", "ndcg@10"].into_iter().filter_map(|name| Some((name, retrieval?.get(name)?)));
-    let answered =
-        ["cited", "declined"].into_iter().filter_map(|name| Some((name, metrics.answers.get(name)?)));
-    let parts: Vec<String> =
-        found.chain(answered).map(|(name, estimate)| format!("{name} {:.3}", estimate.value)).collect();
-    if parts.is_empty() { "nothing to measure".to_owned() } else { parts.join(", ") }
 }
 
 /// A metric, as it is drawn.
@@ -270,7 +205,7 @@ struct RunPage {
     results: Vec<ResultRow>,
     more: Option<Uuid>,
     /// Those that it can be compared with, of a page of them.
-    others: Vec<RunRow>,
+    others: Vec<(EvaluationRunId, String)>,
     /// The last run of that page, when there are earlier ones.
     earlier: Option<EvaluationRunId>,
 }
@@ -363,20 +298,24 @@ pub(super) async fn show(
     let mut others = evaluations.runs(&actor, id, before("others"), OTHERS + 1).await?;
     let has_earlier = others.len() > OTHERS as usize;
     others.truncate(OTHERS as usize);
+    let earlier = others.last().map(|last| last.id).filter(|_| has_earlier);
+    others.push(found.clone());
+    let agents = AskedAgents::of(&evaluations, &actor, &others).await?;
     let is_other = |other: &&EvaluationRun| other.id != run && other.state == EvaluationRunState::Succeeded;
+    let rows: Vec<RunRow> = others.iter().filter(is_other).map(|other| RunRow::of(other, &agents)).collect();
     let metrics = found.metrics.as_ref().map(|metrics| &metrics.0);
     let page = RunPage {
         evaluation: id,
         name,
-        run: RunRow::from(&found),
+        run: RunRow::of(&found, &agents),
         done: found.done,
         cases: found.cases,
         metrics: metrics.map(metric_rows).unwrap_or_default(),
         remarks: metrics.map(remarks).unwrap_or_default(),
         more: results.last().map(|last| *last.case_id.as_uuid()).filter(|_| has_more),
         results: results.into_iter().map(ResultRow::from).collect(),
-        earlier: others.last().map(|last| last.id).filter(|_| has_earlier),
-        others: others.iter().filter(is_other).map(RunRow::from).collect(),
+        earlier,
+        others: choices_of(&rows),
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
@@ -429,6 +368,10 @@ pub(super) async fn compare(
     let other: EvaluationRunId = other.ok_or_else(|| ApiError::not_found("run"))?;
     let name = evaluations.find(&actor, id).await?.name;
     let compared = evaluations.compare(&actor, id, run, other, DIFFERING).await?;
+    let both = [compared.run, compared.other];
+    let agents = AskedAgents::of(&evaluations, &actor, &both).await?;
+    let [mut run, mut other] = both.each_ref().map(|run| RunRow::of(run, &agents));
+    tell_apart(&mut run, &mut other);
     let cases = compared.cases.into_iter().map(|(difference, this, other)| {
         let better = difference.values.iter().filter(|(_, _, value, other)| value > other).count();
         let tone = match better {
@@ -445,8 +388,8 @@ pub(super) async fn compare(
     let page = ComparePage {
         evaluation: id,
         name,
-        run: RunRow::from(&compared.run),
-        other: RunRow::from(&compared.other),
+        run,
+        other,
         metrics: compared.metrics.into_iter().map(ComparedRow::from).collect(),
         differing: counted(compared.differing as u64, "case differs", "cases differ"),
         cases: cases.collect(),

@@ -49,6 +49,7 @@ pub(super) fn run_example() -> Value {
         "requestedBy": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
         "modes": ["hybrid"],
         "answers": false,
+        "agentId": null,
         "agentVersion": null,
         "rerank": false,
         "cases": 120,

@@ -117,7 +117,7 @@ async fn find(
 
 /// Change an evaluation
 ///
-/// Changes what is sent. Runs that go on take what they find.
+/// Changes what is sent. Runs that go on take what they find, and ask the agent that they were begun with.
 #[utoipa::path(
     patch,
     path = "/evaluations/{id}",

@@ -139,6 +139,9 @@ pub(super) struct RunView {
     modes: Vec<SearchMode>,
     /// Whether the agent is asked.
     answers: bool,
+    /// The agent; null when it is not asked, and in runs of before this was noted. It may have been deleted since.
+    #[schema(value_type = Option<String>, required = true)]
+    agent_id: Option<AgentId>,
     /// Which version of the agent; null when it is not asked, and in runs of before this was noted.
     #[schema(required = true)]
     agent_version: Option<i64>,
@@ -148,7 +151,7 @@ pub(super) struct RunView {
     cases: i64,
     /// How many of them are done.
     done: i64,
-    /// What came of it; null as long as it goes on.
+    /// What came of it, with the number of cases in which something failed as `failed`; null as long as it goes on.
     #[schema(value_type = Option<Object>, required = true)]
     metrics: Option<EvaluationMetrics>,
     /// Why it failed; null when it did not.
@@ -180,6 +183,7 @@ impl From<EvaluationRun> for RunView {
             requested_by: run.requested_by,
             modes: config.modes,
             answers: config.answers,
+            agent_id: config.agent_id,
             agent_version: config.agent_version,
             rerank: config.rerank,
             cases: run.cases,

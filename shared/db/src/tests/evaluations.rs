@@ -40,7 +40,14 @@ async fn claimed(db: &Db, now: Timestamp) -> Option<EvaluationRun> {
 }
 
 fn config() -> EvaluationConfig {
-    EvaluationConfig { modes: vec![SearchMode::Lexical], answers: false, agent_version: None, rerank: false }
+    EvaluationConfig {
+        modes: vec![SearchMode::Lexical],
+        answers: false,
+        agent_id: None,
+        agent_name: None,
+        agent_version: None,
+        rerank: false,
+    }
 }
 
 #[tokio::test]
