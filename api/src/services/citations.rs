@@ -4,6 +4,7 @@
 use std::{collections::HashSet, ops::Range, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use icu_segmenter::{GraphemeClusterSegmenter, WordSegmenter, options::WordBreakInvariantOptions};
 use lectern_agents::answer::place_url;
 use lectern_db::{self as db, Db};
 use lectern_parse::protocol::{ImageFormat, TextToMark};
@@ -28,6 +29,8 @@ const PAGE_WIDTH: u32 = 1_200;
 const MAX_PAGES: u32 = 4;
 /// What is shown of each neighbour of a passage, in characters: enough to see what it is about.
 const CONTEXT: usize = 600;
+/// Bytes that hardly any word has more of.
+const LONGEST_WORD: usize = 256;
 
 /// A passage, and the words of it that are quoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -297,20 +300,60 @@ fn marked(text: &str, quote: Option<Range<usize>>) -> (&str, &str, &str) {
 /// The end of the passage before another, up to where that one begins.
 fn end_of(chunk: &Chunk, next: &Chunk) -> String {
     let own = next.place.0.char_start.saturating_sub(chunk.place.0.char_start);
-    let own = usize::try_from(own).unwrap_or(usize::MAX).min(chunk.text.chars().count());
-    let cut = own.saturating_sub(CONTEXT);
-    let shown: String = chunk.text.chars().take(own).skip(cut).collect();
-    let shown = shown.trim();
-    if cut > 0 { format!("… {shown}") } else { shown.to_owned() }
+    let own = chunk.text.split_at(byte_of(&chunk.text, own)).0;
+    let cut = own.chars().count().saturating_sub(CONTEXT);
+    if cut == 0 {
+        return own.trim().to_owned();
+    }
+    let start = word_start(own, byte_of(own, cut as u64));
+    format!("… {}", own.get(start..).unwrap_or_default().trim())
 }
 
 /// The beginning of the passage after another, from where that one ends.
 fn beginning_of(chunk: &Chunk, previous: &Chunk) -> String {
     let repeated = previous.place.0.char_end.saturating_sub(chunk.place.0.char_start);
-    let mut own = chunk.text.chars().skip(usize::try_from(repeated).unwrap_or(usize::MAX));
-    let shown: String = own.by_ref().take(CONTEXT).collect();
-    let shown = shown.trim();
-    if own.next().is_some() { format!("{shown} …") } else { shown.to_owned() }
+    let own = chunk.text.split_at(byte_of(&chunk.text, repeated)).1;
+    let most = byte_of(own, CONTEXT as u64);
+    if most == own.len() {
+        return own.trim().to_owned();
+    }
+    format!("{} …", own.get(..word_end(own, most)).unwrap_or_default().trim())
+}
+
+/// Where a character begins, by its number; the end of a text that has fewer.
+fn byte_of(text: &str, character: u64) -> usize {
+    let at = usize::try_from(character).unwrap_or(usize::MAX);
+    text.char_indices().nth(at).map_or(text.len(), |(at, _)| at)
+}
+
+/// Where the first word begins that does not begin before this byte; where there is none nearby, a character as people see it.
+fn word_start(text: &str, least: usize) -> usize {
+    let near = near(text, least);
+    let part = text.get(near.clone()).unwrap_or_default();
+    let is_wanted = |at: &usize| (least..near.end).contains(at);
+    let is_word = |at: &usize| text.get(*at..).is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+    let words = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
+    let mut words = words.segment_str(part).map(|at| near.start + at).filter(is_wanted);
+    let mut characters = GraphemeClusterSegmenter::new().segment_str(part).map(|at| near.start + at);
+    words.find(is_word).or_else(|| characters.find(is_wanted)).unwrap_or(least)
+}
+
+/// Where the last word ends, or a sign behind one, that does not end behind this byte; where there is none nearby, a character as people
+/// see it.
+fn word_end(text: &str, most: usize) -> usize {
+    let near = near(text, most);
+    let part = text.get(near.clone()).unwrap_or_default();
+    let is_wanted = |at: &usize| near.start < *at && *at <= most;
+    let words = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
+    let words = words.segment_str(part).map(|at| near.start + at).filter(is_wanted);
+    let characters = GraphemeClusterSegmenter::new().segment_str(part).map(|at| near.start + at);
+    words.last().or_else(|| characters.filter(is_wanted).last()).unwrap_or(most)
+}
+
+/// What is looked at for the bounds of words around a byte.
+fn near(text: &str, byte: usize) -> Range<usize> {
+    let from = text.floor_char_boundary(byte.saturating_sub(LONGEST_WORD));
+    from..text.ceil_char_boundary(byte.saturating_add(LONGEST_WORD))
 }
 
 #[cfg(test)]
@@ -408,5 +451,27 @@ mod tests {
         for (shown, is_cut) in [(&before, before.starts_with('…')), (&after, after.ends_with('…'))] {
             assert!(is_cut && (500..=CONTEXT + 2).contains(&shown.chars().count()), "{shown}");
         }
+    }
+
+    #[test]
+    fn what_stands_around_a_passage_begins_and_ends_with_whole_words() {
+        // Of so many words of these letters, the place at which 600 characters begin or end is in the midst of one.
+        for (word, blank) in [("Schraube", " "), ("Größe", ", "), ("สวัสดี", " "), ("東京", "、"), ("👩‍👩‍👧", "")]
+        {
+            let text = format!("{word}{blank}").repeat(CONTEXT);
+            let length = text.chars().count() as u64;
+            for shift in ["", "x ", "yy ", "zzz ", "vvvv "] {
+                let before = end_of(&chunk(&format!("{text}{shift}"), 0), &chunk("x", length + 5));
+                let after = beginning_of(&chunk(&format!("{shift}{text}"), 0), &chunk("", 0));
+                let first = before.strip_prefix("… ").unwrap();
+                let last = after.strip_suffix(" …").unwrap().trim_end_matches([',', '、']);
+                assert!(first.starts_with(word) && last.ends_with(word), "{first} and {last}");
+                assert!(first.chars().count() <= CONTEXT && last.chars().count() > CONTEXT / 2);
+            }
+        }
+        let endless = chunk(&format!("x{}", "e\u{301}".repeat(2 * CONTEXT)), 0);
+        let after = beginning_of(&endless, &chunk("", 0));
+        assert!(after.trim_end_matches(" …").ends_with("e\u{301}"), "no accent is parted from its letter");
+        assert!(end_of(&endless, &chunk("x", 5_000)).starts_with("… e\u{301}"));
     }
 }
