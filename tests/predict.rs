@@ -5,6 +5,7 @@ mod functions;
 mod memory;
 mod poison;
 mod prompts;
+mod quotes;
 mod react;
 mod replay;
 mod streams;

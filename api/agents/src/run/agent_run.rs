@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::{
     chat,
     event::{EventEmitter, NullDeltaSink, RunEvent},
-    extractive,
+    extractive, follow_up,
     observation::{note_tool_input, shortened, shown},
     outside::{PlannedCall, RunEnvironment, failed},
     react,
@@ -162,8 +162,7 @@ impl<'a> AgentRun<'a> {
         let finish_reason = match self.setup.style {
             AnswerStyle::Extractive => {
                 let sources = self.sources.all().to_vec();
-                let mut composed =
-                    extractive::compose(&self.compute, self.setup.question.clone(), sources).await?;
+                let mut composed = extractive::compose(&self.compute, self.setup, sources).await?;
                 self.emitter.text(&composed.text).await;
                 self.emitter.end_text().await;
                 extractive::find_markers(self.emitter.answer(), &mut composed.citations);
@@ -213,8 +212,8 @@ impl<'a> AgentRun<'a> {
         if !self.setup.has_documents {
             return Ok(Vec::new());
         }
-        let query = &self.setup.question;
-        let (found, span) = self.outside.search(query, self.setup.passages).await?;
+        let query = follow_up::searched(self.setup);
+        let (found, span) = self.outside.search(&query, self.setup.passages).await?;
         self.entries.push(RecordEntry::Search { found: found.clone(), span });
         for source in &found {
             self.emitter.filter().allow_hosts_in(&source.text);

@@ -1,11 +1,15 @@
 //! Answers without a model: the sentences that match the question best, quoted and cited, or a plain refusal.
 
-use std::fmt::Write;
+use std::{fmt::Write, ops::Range};
 
 use lectern_index::lexical::LexicalQuery;
 use lectern_shared::{compute::ComputePool, model::run::TerminationReason};
 
-use super::sources::{ExcerptPassage, NumberedSource};
+use super::{
+    follow_up::goes_on_from,
+    setup::RunSetup,
+    sources::{ExcerptPassage, NumberedSource},
+};
 use crate::{
     AgentError,
     answer::{cite::AnswerCitation, quote::verify_quote},
@@ -13,6 +17,8 @@ use crate::{
 
 /// Passages that are quoted.
 const QUOTED: usize = 3;
+/// Rows of a table that are quoted, if all of them answer.
+const ROWS: usize = 5;
 /// The share of the question's words that a passage must hold to answer it.
 const THRESHOLD: f32 = 0.34;
 /// A passage that holds much less of the question than the best one adds nothing.
@@ -31,50 +37,68 @@ pub(super) struct ExtractiveAnswer {
 /// Composes an answer from the passages.
 pub(super) async fn compose(
     compute: &ComputePool,
-    question: String,
+    setup: &RunSetup,
     sources: Vec<NumberedSource>,
 ) -> Result<ExtractiveAnswer, AgentError> {
-    Ok(compute.run(move || quote_best(&question, &sources)).await?)
+    let (question, before) = (setup.question.clone(), goes_on_from(setup).map(str::to_owned));
+    let compose = move || {
+        let asked = match before {
+            Some(before) => LexicalQuery::going_on(&question, &before),
+            None => LexicalQuery::new(&question),
+        };
+        quote_best(&asked, &sources)
+    };
+    Ok(compute.run(compose).await?)
 }
 
-fn quote_best(question: &str, sources: &[NumberedSource]) -> ExtractiveAnswer {
-    let question = LexicalQuery::new(question);
+fn quote_best(question: &LexicalQuery, sources: &[NumberedSource]) -> ExtractiveAnswer {
     let matches: Vec<_> = sources
         .iter()
         .map(|source| {
-            let matched = question.matched(&source.found.text);
+            let matched = question.matched(&source.found.text).under(source.headings());
             (source, matched.coverage(), matched)
         })
+        .filter(|(_, covered, _)| covered.own >= THRESHOLD)
         .collect();
-    let best = matches.iter().map(|(_, covered, _)| *covered).fold(0.0, f32::max);
-    let needed = THRESHOLD.max(best * OF_BEST);
-    let mut citations: Vec<AnswerCitation> = Vec::new();
+    let needed = matches.iter().map(|(_, covered, _)| covered.all).fold(0.0, f32::max) * OF_BEST;
+    let (mut citations, mut quoted) = (Vec::new(), 0);
     let mut text = String::from("From the linked documents:");
     for (source, covered, matched) in &matches {
-        if *covered < needed || citations.len() == QUOTED {
+        if covered.all < needed || quoted == QUOTED {
             continue;
         }
-        let passage = &source.found.text;
-        let Some(range) = matched.best_sentence() else { continue };
-        let quote =
-            passage.get(range.clone()).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-        // Overlapping passages share sentences.
-        if citations.iter().any(|earlier| earlier.quote == quote) {
-            continue;
+        let before = citations.len();
+        for range in matched.best_sentences().into_iter().take(ROWS) {
+            quote(source, range, &mut text, &mut citations);
         }
-        let found = verify_quote(&quote, passage);
-        // Writing to a string cannot fail.
-        let of_part = |part| origin(part, source.page(part, found.as_ref()));
-        let origin = source.part(found.as_ref()).map(of_part).unwrap_or_default();
-        let _ = write!(text, "\n\n“{quote}{}{origin})", behind_quote(source.n));
-        let verified = found.is_some();
-        citations.push(AnswerCitation { n: source.n, verified, range: found, quote, markers: Vec::new() });
+        quoted += usize::from(citations.len() > before);
     }
     if citations.is_empty() {
         let text = "Nothing in the linked documents answers this question.".to_owned();
         return ExtractiveAnswer { text, finish_reason: TerminationReason::Declined, citations };
     }
     ExtractiveAnswer { text, finish_reason: TerminationReason::Extractive, citations }
+}
+
+/// Adds a quotation to an answer, unless it has it already: overlapping passages share sentences.
+fn quote(
+    source: &NumberedSource,
+    range: Range<usize>,
+    text: &mut String,
+    citations: &mut Vec<AnswerCitation>,
+) {
+    let passage = &source.found.text;
+    let quote = passage.get(range).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    if citations.iter().any(|earlier| earlier.quote == quote) {
+        return;
+    }
+    let found = verify_quote(&quote, passage);
+    // Writing to a string cannot fail.
+    let of_part = |part| origin(part, source.page(part, found.as_ref()));
+    let origin = source.part(found.as_ref()).map(of_part).unwrap_or_default();
+    let _ = write!(text, "\n\n“{quote}{}{origin})", behind_quote(source.n));
+    let verified = found.is_some();
+    citations.push(AnswerCitation { n: source.n, verified, range: found, quote, markers: Vec::new() });
 }
 
 /// What stands between a quote and its origin.

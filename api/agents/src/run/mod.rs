@@ -7,6 +7,7 @@ mod cached;
 mod chat;
 mod event;
 mod extractive;
+mod follow_up;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

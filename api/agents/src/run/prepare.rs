@@ -148,7 +148,6 @@ pub(super) async fn prepare(
         Some(_) | None => None,
     };
     let history = match &question.session {
-        _ if style == AnswerStyle::Extractive => Vec::new(),
         Some(session) if agent.has_memory => memory::recall(parts, bounds.owner, &agent, session).await?,
         Some(_) => Vec::new(),
         None if question.history.is_empty() => Vec::new(),

@@ -138,6 +138,12 @@ impl NumberedSource {
         begins.or_else(|| passage.place.only_page())
     }
 
+    /// The headings that its passages stand under, each from where the passage begins in the text.
+    pub(super) fn headings(&self) -> impl Iterator<Item = (usize, &[String])> {
+        let parts = self.found.parts.iter();
+        parts.filter_map(|part| Some((part.range.start, part.place.heading.as_deref()?)))
+    }
+
     /// Its passages, as traces and events show them.
     fn describe(&self) -> impl Iterator<Item = Value> {
         self.found.parts.iter().map(|part| {

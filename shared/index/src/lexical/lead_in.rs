@@ -3,7 +3,36 @@
 
 use std::ops::Range;
 
-use super::sentences::is_table_rule;
+use super::{
+    sentences::{MAX_SENTENCE_CHARS, is_table_rule},
+    titles::is_title,
+};
+
+/// Headings that a text stands under and need not have itself.
+#[derive(Debug)]
+pub(super) struct HeadingsAbove<'a> {
+    /// From where in the text on, in bytes.
+    pub(super) from: usize,
+    /// The headings.
+    pub(super) titles: &'a [String],
+    /// How often they have each word of the question.
+    pub(super) frequencies: Vec<u32>,
+}
+
+impl HeadingsAbove<'_> {
+    /// Whether a line of the text is one of them.
+    fn has(&self, line: &str) -> bool {
+        self.titles.iter().any(|title| line.contains(title.as_str()))
+    }
+}
+
+/// A row that answers as well as the others of its table.
+pub(super) struct TableRow {
+    /// The number of the table.
+    pub(super) table: usize,
+    /// All of its line, in bytes.
+    pub(super) line: Range<usize>,
+}
 
 /// A sentence of a passage.
 pub(super) struct CountedSentence {
@@ -15,8 +44,10 @@ pub(super) struct CountedSentence {
     pub(super) length: u32,
     /// Its words count for another one.
     pub(super) is_passed_on: bool,
+    /// It is asked for together with the other rows of its table.
+    pub(super) row: Option<TableRow>,
     /// Where its first line begins.
-    line: usize,
+    pub(super) line: usize,
 }
 
 impl CountedSentence {
@@ -30,12 +61,19 @@ impl CountedSentence {
     ) -> Self {
         let (from, line) = before.map_or((0, 0), |before| (before.range.start, before.line));
         let line = text[from..range.start].rfind('\n').map_or(line, |end| from + end + 1);
-        Self { range, frequencies, length, is_passed_on: false, line }
+        Self { range, frequencies, length, is_passed_on: false, row: None, line }
     }
 }
 
-/// Passes the words of all that introduces something on to what it introduces. `weights` are those of the question's words.
-pub(super) fn pass_on(text: &str, weights: &[f32], sentences: &mut [CountedSentence]) {
+/// Passes the words of all that introduces something on to what it introduces. `weights` are those of the question's words, `above` the
+/// headings of the text from its places on, in order.
+pub(super) fn pass_on(
+    text: &str,
+    weights: &[f32],
+    above: &[HeadingsAbove<'_>],
+    sentences: &mut [CountedSentence],
+) {
+    pass_on_within_sections(text, weights, above, sentences);
     pass_on_headings_and_questions(text, sentences);
     pass_on_headers(text, weights, sentences);
 }
@@ -46,13 +84,54 @@ enum LeadIn {
     Question,
 }
 
+/// The level of a title in plain text: below all that say theirs.
+const TITLE_LEVEL: usize = 100;
+
+/// From the headings to all sentences of their sections that are asked for: those with a word of the question that the headings lack.
+fn pass_on_within_sections(
+    text: &str,
+    weights: &[f32],
+    above: &[HeadingsAbove<'_>],
+    sentences: &mut [CountedSentence],
+) {
+    let mut above = above.iter().peekable();
+    let mut outer: Option<&HeadingsAbove<'_>> = None;
+    // The headings of the text that hold here, with their levels.
+    let mut open: Vec<(usize, Vec<u32>)> = Vec::new();
+    for at in 0..sentences.len() {
+        while let Some(next) = above.next_if(|next| next.from <= sentences[at].range.start) {
+            outer = Some(next);
+            open.clear();
+        }
+        if let Some(LeadIn::Heading(level)) = lead_in(text, sentences, at) {
+            let line = sentences[at].line;
+            if at == 0 || sentences[at - 1].line != line {
+                open.retain(|(other, _)| *other < level);
+                open.push((level, vec![0; weights.len()]));
+                // Of one that is new it is not known how many of those above it ends.
+                outer = outer.filter(|outer| outer.has(text[line..].lines().next().unwrap_or_default()));
+            }
+            if let Some((_, words)) = open.last_mut() {
+                raise(words, &sentences[at].frequencies);
+            }
+            continue;
+        }
+        let mut names = outer.map_or_else(|| vec![0; weights.len()], |outer| outer.frequencies.clone());
+        open.iter().for_each(|(_, words)| raise(&mut names, words));
+        let sentence = &mut sentences[at];
+        if has_more(&sentence.frequencies, &names, weights) {
+            raise(&mut sentence.frequencies, &names);
+        }
+    }
+}
+
 /// To the next sentence with words that is neither. A heading does not reach past one that is as high, nor a question past any.
 fn pass_on_headings_and_questions(text: &str, sentences: &mut [CountedSentence]) {
     let mut below = None;
     // Of the headings between here and there.
     let mut highest = usize::MAX;
     for at in (0..sentences.len()).rev() {
-        let lead_in = lead_in(text, &sentences[at]);
+        let lead_in = lead_in(text, sentences, at);
         let reaches = match lead_in {
             // A line that is drawn, for instance.
             None if sentences[at].length == 0 => continue,
@@ -76,7 +155,8 @@ fn pass_on_headings_and_questions(text: &str, sentences: &mut [CountedSentence])
     }
 }
 
-fn lead_in(text: &str, sentence: &CountedSentence) -> Option<LeadIn> {
+fn lead_in(text: &str, sentences: &[CountedSentence], at: usize) -> Option<LeadIn> {
+    let sentence = &sentences[at];
     let line = text[sentence.line..].trim_start();
     let title = line.trim_start_matches('#');
     let level = line.len() - title.len();
@@ -84,29 +164,47 @@ fn lead_in(text: &str, sentence: &CountedSentence) -> Option<LeadIn> {
         return Some(LeadIn::Heading(level));
     }
     let words = text[sentence.range.clone()].trim_end_matches(['"', '”', '“', '»', '«', ')']);
-    words.ends_with(['?', '？', '؟']).then_some(LeadIn::Question)
+    if words.ends_with(['?', '？', '؟']) {
+        return Some(LeadIn::Question);
+    }
+    is_title(text, sentences, at).then_some(LeadIn::Heading(TITLE_LEVEL))
 }
 
 /// From the headers of Markdown tables to the rows that are asked for: those with a word of the question that the header lacks. A question
-/// about the columns alone is answered by the header.
+/// about the columns alone asks for all rows.
 fn pass_on_headers(text: &str, weights: &[f32], sentences: &mut [CountedSentence]) {
     let headers = headers(text, sentences);
     let ends: Vec<usize> = headers.iter().skip(1).map(|next| next.start).chain([sentences.len()]).collect();
-    for (header, end) in headers.into_iter().zip(ends) {
+    for (table, (header, end)) in headers.into_iter().zip(ends).enumerate() {
         let mut names = vec![0; weights.len()];
         for part in &sentences[header.clone()] {
             raise(&mut names, &part.frequencies);
         }
+        // Behind the line between the header and its rows.
+        let rows = sentences.get_mut(header.end + 1..end).unwrap_or_default();
+        let count = rows.iter().take_while(|row| is_row(text, row)).count();
+        let rows = rows.get_mut(..count).unwrap_or_default();
+        let is_asked_for = |row: &CountedSentence| has_more(&row.frequencies, &names, weights);
+        let is_about_columns =
+            has_more(&names, &vec![0; names.len()], weights) && !rows.iter().any(is_asked_for);
         let mut is_passed_on = false;
-        let rows = sentences[header.end..end].iter_mut().take_while(|row| is_row(text, row));
-        for row in rows.filter(|row| has_more(&row.frequencies, &names, weights)) {
+        for row in rows.iter_mut().filter(|row| is_about_columns || is_asked_for(row)) {
             raise(&mut row.frequencies, &names);
+            row.row = is_about_columns.then(|| TableRow { table, line: whole_row(text, row) });
             is_passed_on = true;
         }
         for part in &mut sentences[header] {
             part.is_passed_on |= is_passed_on;
         }
     }
+}
+
+/// The line of a row; of a very long one only the sentence.
+fn whole_row(text: &str, row: &CountedSentence) -> Range<usize> {
+    let line = text[row.line..].lines().next().unwrap_or_default();
+    let start = row.line + (line.len() - line.trim_start().len());
+    let end = row.line + line.trim_end().len();
+    if end - start > MAX_SENTENCE_CHARS { row.range.clone() } else { start..end }
 }
 
 /// The sentences of each line that stands above one like `|---|:-:|`.
@@ -133,7 +231,8 @@ fn has_more(row: &[u32], header: &[u32], weights: &[f32]) -> bool {
     row.iter().zip(header).zip(weights).any(|((own, name), weight)| *own > 0 && *name == 0 && *weight > 0.0)
 }
 
-fn raise(frequencies: &mut [u32], others: &[u32]) {
+/// Counts what another text has of the question's words, too.
+pub(super) fn raise(frequencies: &mut [u32], others: &[u32]) {
     for (own, other) in frequencies.iter_mut().zip(others) {
         *own = (*own).max(*other);
     }

@@ -13,6 +13,7 @@
 //! Stop words are indexed, so that "The Who" and "to be or not to be" can be found; a question ignores its
 //! stop words unless it consists of nothing else.
 
+mod abbreviations;
 mod fold;
 mod language;
 mod lead_in;
@@ -24,6 +25,7 @@ mod stop_words;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod titles;
 mod tokenize;
 
 use std::collections::BTreeMap;
@@ -33,7 +35,7 @@ use lectern_shared::model::language::Language;
 pub use self::stop_words::function_words;
 pub use self::{
     language::{detect_language, question_language},
-    passage::{PassageMatch, best_sentence},
+    passage::{PassageMatch, WordCoverage, best_sentence},
     query::LexicalQuery,
     sentences::{MAX_SENTENCE_CHARS, sentences},
 };

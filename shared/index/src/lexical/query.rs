@@ -36,6 +36,13 @@ struct QueryWord {
     capitals: bool,
 }
 
+impl QueryWord {
+    /// Whether it is a function word of this language.
+    fn is_stop(&self, language: Option<Language>) -> bool {
+        !self.capitals && language.is_some_and(|language| self.stop.contains(language))
+    }
+}
+
 /// A question cut into distinct words ("slots"), which each language turns into terms of its own.
 #[derive(Debug)]
 pub struct LexicalQuery {
@@ -44,6 +51,8 @@ pub struct LexicalQuery {
     /// question one in a language that few of the texts are in.
     votes: LanguageVotes,
     convincing: u32,
+    /// How many of the distinct words, which are the first, are the question's own, if it goes on from another one.
+    own: Option<usize>,
 }
 
 impl LexicalQuery {
@@ -94,7 +103,15 @@ impl LexicalQuery {
             votes.add(slot.stop);
         }
         let convincing = u32::try_from(slots.len() * 2 / 5).unwrap_or(u32::MAX).max(2);
-        Self { slots, votes, convincing }
+        Self { slots, votes, convincing, own: None }
+    }
+
+    /// A question together with the one that it goes on from ("And of pumps?"): what answers has a word of its own, unless those are all
+    /// function words ("Why?").
+    pub fn going_on(question: &str, before: &str) -> Self {
+        let own = Self::new(question);
+        let own = Some(own.len()).filter(|_| own.content_words() > 0);
+        Self { own, ..Self::new(&format!("{question}\n{before}")) }
     }
 
     /// Whether there is no word in it.
@@ -105,6 +122,15 @@ impl LexicalQuery {
     /// How many distinct words it has.
     pub fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// How many words it has that are no function words of the language that most of those are of; the parts of one count once.
+    pub fn content_words(&self) -> usize {
+        let language = self.votes.best(None, 1);
+        let content = self.slots.iter().filter(|slot| !slot.is_stop(language));
+        let mut units: Vec<u32> = content.map(|slot| slot.unit).collect();
+        units.dedup();
+        units.len()
     }
 
     /// The term of each word in `language`, in the order of [`LexicalQuery::weights`].
@@ -121,13 +147,10 @@ impl LexicalQuery {
     /// A word in capitals, such as IT or WHO, is a name.
     pub fn weights(&self, searched: &[Language]) -> Vec<f32> {
         let language = self.votes.best(searched.first().copied(), self.convincing);
-        let is_stop = |slot: &QueryWord| {
-            !slot.capitals && language.is_some_and(|language| slot.stop.contains(language))
-        };
-        let only_stop_words = self.slots.iter().all(is_stop);
+        let only_stop_words = self.slots.iter().all(|slot| slot.is_stop(language));
         self.slots
             .iter()
-            .map(|slot| if is_stop(slot) && !only_stop_words { 0.0 } else { slot.weight })
+            .map(|slot| if slot.is_stop(language) && !only_stop_words { 0.0 } else { slot.weight })
             .collect()
     }
 
@@ -151,6 +174,11 @@ impl LexicalQuery {
         let mut all: Vec<_> = all.into_iter().collect();
         all.sort_unstable_by_key(|(term, _)| *term);
         all
+    }
+
+    /// How many of its words, the first ones, are its own: all, unless it goes on from another one.
+    pub(super) fn own_words(&self) -> usize {
+        self.own.unwrap_or(self.slots.len())
     }
 
     /// The share of the question's weight that is `present`, told for each word. A compound that is there as a

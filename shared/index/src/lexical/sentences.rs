@@ -2,25 +2,24 @@
 
 use std::ops::Range;
 
+use lectern_shared::model::language::Language;
 use unicode_segmentation::UnicodeSegmentation;
+
+use super::{abbreviations::is_abbreviation, stop_words::StopLanguages};
 
 /// The longest sentence in characters; a longer one is cut between words.
 pub const MAX_SENTENCE_CHARS: usize = 400;
 
-/// Abbreviations that end in a full stop and are usually followed by the rest of their sentence.
-const ABBREVIATIONS: [&str; 56] = [
-    "abb", "al", "app", "approx", "art", "bzw", "ca", "cap", "cf", "ch", "co", "corp", "dept", "dr", "e.g",
-    "ed", "eds", "eq", "etc", "evtl", "fig", "figs", "ggf", "gov", "i.e", "inc", "inkl", "jr", "kap", "lt",
-    "ltd", "mr", "mrs", "ms", "mt", "no", "nos", "nr", "p", "pp", "prof", "ref", "resp", "rev", "sec", "sen",
-    "sog", "sr", "st", "str", "tab", "u.s", "usw", "vgl", "vol", "vs",
-];
+/// The most digits of an ordinal. What has more is a year or an amount.
+const MAX_ORDINAL_DIGITS: usize = 3;
 
-/// The sentences of a text as byte ranges, in order, without the white space around them.
+/// The sentences of a text in this language as byte ranges, in order, without the white space around them.
 ///
-/// Boundaries are Unicode's (UAX #29), which would end a sentence at each line: here line breaks
-/// inside a paragraph are spaces, because text from a PDF has one at the end of every line. An empty
-/// line, a list item, a row of a table, a heading or a short line before a capital ends a paragraph.
-pub fn sentences(text: &str) -> impl Iterator<Item = (usize, usize)> {
+/// Boundaries are Unicode's (UAX #29), without those at the full stops of abbreviations, initials and ordinals. It
+/// would end a sentence at each line, too: here line breaks inside a paragraph are spaces, because text from a PDF
+/// has one at the end of every line. An empty line, a list item, a row of a table, a heading or a short line before a
+/// capital ends a paragraph.
+pub fn sentences(text: &str, language: Language) -> impl Iterator<Item = (usize, usize)> {
     let mut found = Vec::new();
     for paragraph in paragraphs(text) {
         // Same length in bytes, so that positions stay valid.
@@ -28,7 +27,7 @@ pub fn sentences(text: &str) -> impl Iterator<Item = (usize, usize)> {
         let mut start = 0;
         for (at, piece) in flat.split_sentence_bound_indices() {
             let end = at + piece.len();
-            if end < flat.len() && ends_in_abbreviation(&flat[start..end]) {
+            if end < flat.len() && goes_on(&flat[start..end], &flat[end..], language) {
                 continue;
             }
             cut(&flat, start..end, |range| {
@@ -94,24 +93,48 @@ fn starts_item(line: &str) -> bool {
         || (numbered && (number.starts_with(". ") || number.starts_with(") ")))
 }
 
-/// Whether what looks like the end of a sentence is the full stop of an abbreviation or an initial.
-fn ends_in_abbreviation(sentence: &str) -> bool {
+/// Whether a sentence goes on behind what looks like its end: the full stop of an abbreviation, of an initial or of an ordinal.
+fn goes_on(sentence: &str, rest: &str, language: Language) -> bool {
     let Some(body) = sentence.trim_end().strip_suffix('.') else { return false };
-    let start =
-        body.rfind(|c: char| c.is_whitespace() || matches!(c, '(' | '[' | '"')).map_or(0, |at| at + 1);
-    let Some(word) = body.get(start..) else { return false };
-    let mut chars = word.chars();
-    if matches!((chars.next(), chars.next()), (Some(c), None) if c.is_uppercase()) {
-        return true;
-    }
-    let lower = word.to_lowercase();
-    ABBREVIATIONS.contains(&lower.as_str()) || is_dotted(&lower)
+    let is_border =
+        |c: char| c.is_whitespace() || matches!(c, '(' | '[' | '"' | '\'' | '’' | '“' | '„' | '«' | '»');
+    let word = body.rsplit(is_border).next().unwrap_or_default();
+    let before = body.strip_suffix(word).unwrap_or_default();
+    is_single_letter(word, before)
+        || is_abbreviation(word, language)
+        || is_ordinal(word, rest.trim_start(), language)
 }
 
-/// `z.B`, `a.m`, `u.a`: single letters with full stops between them.
-fn is_dotted(word: &str) -> bool {
-    word.contains('.')
-        && word.split('.').all(|part| part.chars().count() == 1 && part.chars().all(char::is_alphabetic))
+/// `J` of a name, `z` of "z. B.". A small letter behind a number is its unit, which ends sentences.
+fn is_single_letter(word: &str, before: &str) -> bool {
+    let mut chars = word.chars();
+    let (Some(letter), None) = (chars.next(), chars.next()) else { return false };
+    letter.is_uppercase() || (letter.is_lowercase() && !before.trim_end().ends_with(char::is_numeric))
+}
+
+/// `30` of "am 30. Juni", in languages that write ordinals so. A function word, and what is no word, begins another sentence.
+fn is_ordinal(word: &str, rest: &str, language: Language) -> bool {
+    let is_short = (1..=MAX_ORDINAL_DIGITS).contains(&word.len());
+    let next = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    is_short
+        && word.bytes().all(|byte| byte.is_ascii_digit())
+        && writes_ordinals_with_full_stops(language)
+        && next.starts_with(char::is_alphabetic)
+        && !StopLanguages::of(&next.to_lowercase()).contains(language)
+}
+
+/// Of the languages without rules of their own, most that have Latin letters do: the Slavic and the Baltic ones, Estonian, Icelandic.
+const fn writes_ordinals_with_full_stops(language: Language) -> bool {
+    matches!(
+        language,
+        Language::Danish
+            | Language::Finnish
+            | Language::German
+            | Language::Hungarian
+            | Language::Norwegian
+            | Language::Turkish
+            | Language::Other
+    )
 }
 
 /// Passes on a sentence without its outer white space, in pieces of at most [`MAX_SENTENCE_CHARS`].

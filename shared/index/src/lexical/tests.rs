@@ -344,7 +344,7 @@ fn any_text_can_be_analysed() {
             })
             .collect();
         document_terms(&text, detect_language(&text));
-        assert!(LexicalQuery::new(&text).matched(&text).coverage() <= 1.0001);
+        assert!(LexicalQuery::new(&text).matched(&text).coverage().all <= 1.0001);
         for (start, end) in sentences(&text) {
             assert!(start < end && text.get(start..end).is_some());
         }
@@ -363,7 +363,7 @@ fn a_number_with_commas_is_as_long_as_one_without() {
 
 #[test]
 fn coverage_is_the_share_of_content_words_that_are_there() {
-    let covered = |query, text| (LexicalQuery::new(query).matched(text).coverage() * 100.0).round();
+    let covered = |query, text| (LexicalQuery::new(query).matched(text).coverage().all * 100.0).round();
     let near = |a: f32, b: f32| assert!((a - b).abs() < 0.5, "{a} {b}");
     near(covered("What is the default port?", "The default ports are 80 and 443."), 100.0);
     near(covered("What is the default timeout?", "The default port is 80."), 50.0);

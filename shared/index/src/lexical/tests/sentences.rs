@@ -1,7 +1,11 @@
 use super::*;
 
 fn split(text: &str) -> Vec<&str> {
-    sentences(text).map(|(start, end)| &text[start..end]).collect()
+    split_in(Language::English, text)
+}
+
+fn split_in(language: Language, text: &str) -> Vec<&str> {
+    sentences(text, language).map(|(start, end)| &text[start..end]).collect()
 }
 
 #[test]
@@ -14,6 +18,51 @@ fn sentences_end_where_a_reader_would_end_them() {
     assert_eq!(split("Das gilt z.B. Dienstags. Ende."), ["Das gilt z.B. Dienstags.", "Ende."]);
     assert_eq!(split("猫がいる。犬もいる！"), ["猫がいる。", "犬もいる！"]);
     assert!(split(" \n\n ").is_empty());
+}
+
+#[test]
+fn an_ordinal_ends_no_sentence_where_it_is_written_with_a_full_stop() {
+    for (language, text, parts) in [
+        (
+            Language::German,
+            "Er endet am 30. Juni 2027. Danach nicht.",
+            ["Er endet am 30. Juni 2027.", "Danach nicht."],
+        ),
+        (Language::German, "Zahlbar bis zum 3. Werktag. Bar.", ["Zahlbar bis zum 3. Werktag.", "Bar."]),
+        (Language::Hungarian, "A 3. Kerületben van. Itt.", ["A 3. Kerületben van.", "Itt."]),
+        (Language::Danish, "Det er den 2. Verdenskrig. Her.", ["Det er den 2. Verdenskrig.", "Her."]),
+        (Language::Other, "Je to na 5. Avenue. Zde.", ["Je to na 5. Avenue.", "Zde."]),
+        // Of a number at the end, what follows tells.
+        (Language::German, "Es sind 30. Die Frist gilt.", ["Es sind 30.", "Die Frist gilt."]),
+        (
+            Language::German,
+            "Er endet 2027. Kündigen muss niemand.",
+            ["Er endet 2027.", "Kündigen muss niemand."],
+        ),
+        (Language::English, "It costs 30. Members pay less.", ["It costs 30.", "Members pay less."]),
+        (Language::French, "Il y en a 30. Chacun paie.", ["Il y en a 30.", "Chacun paie."]),
+    ] {
+        assert_eq!(split_in(language, text), parts, "{text}");
+    }
+}
+
+#[test]
+fn an_abbreviation_ends_no_sentence_in_its_language() {
+    for (language, text) in [
+        (Language::German, "Geräte, z. B. Bohrer, werden in Raum Nr. 5 ausgegeben."),
+        (Language::German, "Geräte, z.\u{a0}B. Bohrer, d. h. Leihgaben, u. a. Sägen."),
+        (Language::German, "Das gilt gem. Abs. 2 für max. 5 Personen bis 5 Mio. Euro."),
+        (Language::French, "M. Dupont et Mme Roy, l’art. 5, p. ex. Lyon, tél. 5."),
+        (Language::Spanish, "La Sra. Ruiz vive en la Avda. Goya, núm. 5."),
+        (Language::Italian, "Il sig. Rossi e l'avv. Bianchi, pag. 5."),
+        (Language::Swedish, "Det gäller t.ex. Malmö, bl.a. Lund."),
+        (Language::Russian, "Это на ул. Ленина, т. е. Москва."),
+        (Language::English, "Mr. Doe, no. 5, met J. Smith at St. Mary's."),
+    ] {
+        assert_eq!(split_in(language, text), [text]);
+    }
+    assert_eq!(split("He is the best. They left."), ["He is the best.", "They left."]);
+    assert_eq!(split("It is 5 m. They left."), ["It is 5 m.", "They left."]);
 }
 
 #[test]
@@ -89,6 +138,14 @@ fn what_a_heading_or_a_question_introduces_is_the_best_sentence() {
         ("Where do I park?", "Dogs are allowed. Where do I park?", "Where do I park?"),
         ("parking", "## Parking\n\n## Pets\n\nDogs are allowed.", "## Parking"),
         ("ticket 4711", "#4711 is the ticket. It is closed.", "#4711 is the ticket."),
+        // What is asked for further below counts with its headings, and with none that another one has ended.
+        (
+            "How many days of holiday are there in edition 2026?",
+            "# Rules\n\n## Part 1: edition 2026\n\nEdition 2026 is valid from January. It replaces all others.\n\n\
+             ### Leave\n\nThere are breaks. An employee has 31 days of holiday.\n\n\
+             ## Part 2: edition 2025\n\nIt was valid for a year. An employee had 30 days of holiday, and days of rest.",
+            "An employee has 31 days of holiday.",
+        ),
     ] {
         assert_eq!(best_sentence(query, text).map(|range| &text[range]), Some(best), "{query} in {text}");
     }
@@ -103,7 +160,7 @@ fn of_a_table_the_row_that_is_asked_for_is_the_best_sentence() {
     assert_eq!(best("What is the delivery time of product B200?"), Some("| B200 | 9 days | 20 euros |"));
     assert_eq!(best("What is the delivery time of product A100?"), Some("| A100 | 3 days | 10 euros |"));
     assert_eq!(best("What is the weight of product B200?"), Some("| B200 | 5 kg |"));
-    assert_eq!(best("which products and prices are there"), Some("| Product | Delivery time | Price |"));
+    assert_eq!(best("which products and prices are there"), Some("| A100 | 3 days | 10 euros |"));
     // As Markdown has it too.
     let text =
         "Product | Delivery time\n--- | ---\nDesk | 3 weeks\nLamp | 2 days\nWe deliver on working days.";
@@ -111,4 +168,76 @@ fn of_a_table_the_row_that_is_asked_for_is_the_best_sentence() {
     assert_eq!(best("What is the delivery time of the desk?"), Some("Desk | 3 weeks"));
     assert_eq!(best("Delivery time lamp"), Some("Lamp | 2 days"));
     assert_eq!(best("On which days do you deliver?"), Some("We deliver on working days."));
+}
+
+#[test]
+fn a_question_about_the_columns_of_a_table_is_answered_by_its_rows() {
+    let text = "# Fees\n\n| Service | Fee per month | Deposit |\n|---|---|---|\n| Locker | 5 euros | 20 euros |\n\
+                | Parking | Ask us. Open daily. | 100 euros |\n\nThe fees are due in May.\n";
+    let best = |query: &str, text| {
+        let query = LexicalQuery::new(query);
+        let ranges = query.matched(text).best_sentences();
+        ranges.into_iter().map(|range| &text[range]).collect::<Vec<&str>>()
+    };
+    assert_eq!(
+        best("How much is the deposit?", text),
+        ["| Locker | 5 euros | 20 euros |", "| Parking | Ask us. Open daily. | 100 euros |"]
+    );
+    assert_eq!(best("How much is the deposit of a locker?", text), ["| Locker | 5 euros | 20 euros |"]);
+    assert_eq!(best("When are they due?", text), ["The fees are due in May."]);
+    assert_eq!(
+        best("Deposit", "| Service | Deposit |\n|---|---|\n"),
+        ["| Service | Deposit |"],
+        "there are no rows"
+    );
+}
+
+#[test]
+fn a_title_in_plain_text_counts_for_what_it_introduces() {
+    for (query, text, best) in [
+        (
+            "What is the weight of the pump X300?",
+            "Product X300\n\nThe pump X300 moves 75 litres a minute. It weighs 19 kg.\n",
+            "The pump X300 moves 75 litres a minute.",
+        ),
+        ("Who pays the deposit?", "Deposit\r\n\r\nThe tenant pays. Or others.", "The tenant pays."),
+        ("第二章 退货", "第二章 退货\n\n三十天内可以退。\n", "三十天内可以退。"),
+        // What says something is no title, and neither is what stands above another line.
+        ("What is the deposit?", "Deposit 20 euros\n\nThe locker is free in May.", "Deposit 20 euros"),
+        ("What is the weight?", "Weight: 19 kg\n\nThe pump is new.", "Weight: 19 kg"),
+        ("What is the price?", "Price on request\n\nDelivery by mail\n\n", "Price on request"),
+        ("押金多少", "押金20元\n\n五月归还储物柜。", "押金20元"),
+    ] {
+        assert_eq!(best_sentence(query, text).map(|range| &text[range]), Some(best), "{query} in {text}");
+    }
+}
+
+#[test]
+fn the_headings_that_a_passage_stands_under_count_for_its_sentences() {
+    let text =
+        "Breaks are paid. An employee has 31 days of holiday.\n\n## Part 4: pay\n\nHoliday pay is due.";
+    let headings = ["Handbook".to_owned(), "Part 3: edition 2026".to_owned()];
+    let query = LexicalQuery::new("How many days of holiday are there in edition 2026?");
+    let (bare, under) = (query.matched(text), query.matched(text).under([(0, headings.as_slice())]));
+    assert!(under.coverage().all > bare.coverage().all);
+    assert_eq!(under.best_sentence().map(|range| &text[range]), Some("An employee has 31 days of holiday."));
+    let elsewhere = query.matched("Bicycles belong in the yard.").under([(0, headings.as_slice())]);
+    assert!(elsewhere.coverage().all < f32::EPSILON, "a passage that has no word itself answers nothing");
+}
+
+#[test]
+fn what_answers_a_question_that_goes_on_from_another_has_a_word_of_its_own() {
+    let text = "The warranty of valves is five years. The warranty of pumps is two years. Pumps are blue.";
+    let best = |question| {
+        let query = LexicalQuery::going_on(question, "What is the warranty of valves?");
+        query.matched(text).best_sentence().map(|range| &text[range])
+    };
+    assert_eq!(best("And of pumps?"), Some("The warranty of pumps is two years."));
+    assert_eq!(best("Why?"), Some("The warranty of valves is five years."));
+    assert_eq!(best("And of boilers?"), None);
+    let covered = |text| {
+        LexicalQuery::going_on("And of pumps?", "What is the warranty of valves?").matched(text).coverage()
+    };
+    assert!(covered("Pumps are blue.").own > 0.9 && covered("Pumps are blue.").all < 0.4);
+    assert!(covered("The warranty of valves is five years.").own < 0.1);
 }

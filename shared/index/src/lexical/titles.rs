@@ -1,0 +1,55 @@
+//! Titles in plain text, where nothing but their place and their form tells them from other lines.
+
+use super::lead_in::CountedSentence;
+
+/// The longest title in characters.
+const MAX_TITLE_CHARS: usize = 80;
+
+/// What ends a sentence, or a part of one.
+const ENDS: [char; 14] = ['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；', '؟', '۔', '।'];
+
+/// Whether a sentence is a part of a title: of a short line between blank ones, above a text that is written in sentences. A line that may
+/// say something by itself, such as "Weight: 19 kg" or "Deposit 20 euros", is none.
+pub(super) fn is_title(text: &str, sentences: &[CountedSentence], at: usize) -> bool {
+    let begin = sentences[at].line;
+    let mut lines = text[begin..].lines();
+    let line = lines.next().unwrap_or_default().trim();
+    let is_blank = |line: &str| line.trim().is_empty();
+    let is_alone =
+        text[..begin].lines().next_back().is_none_or(is_blank) && lines.next().is_some_and(is_blank);
+    let below = || sentences[at..].iter().find(|other| other.line != begin);
+    is_alone
+        && looks_like_title(line)
+        && below().is_some_and(|below| ends_as_sentence(&text[below.range.clone()]))
+}
+
+fn ends_as_sentence(text: &str) -> bool {
+    text.trim_end_matches(['"', '”', '“', '»', '«', ')', '」']).ends_with(ENDS)
+}
+
+fn looks_like_title(line: &str) -> bool {
+    let begins = |c: char| c == '§' || (c.is_alphanumeric() && !c.is_lowercase());
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let ends = |(at, word): (usize, &&str)| word.ends_with(ENDS) && !(at == 0 && is_number(word));
+    line.starts_with(begins)
+        && line.chars().count() <= MAX_TITLE_CHARS
+        && !line.contains(['|', '=', '%', '€', '$', '£', '¥', '。', '！', '？'])
+        && !line.ends_with([',', '，', '、'])
+        && !words.iter().enumerate().any(ends)
+        && !has_amount(line, &words)
+}
+
+/// Whether there is a number of something: "20 euros", "20元". The number of a title stands at its beginning or its end.
+fn has_amount(line: &str, words: &[&str]) -> bool {
+    let is_amount = |(at, pair): (usize, &[&str])| match pair {
+        [number, next] => is_number(number) && (at > 0 || next.starts_with(char::is_lowercase)),
+        _ => false,
+    };
+    let is_counted =
+        |(digit, next): (char, char)| digit.is_numeric() && !next.is_ascii() && next.is_alphabetic();
+    words.windows(2).enumerate().any(is_amount) || line.chars().zip(line.chars().skip(1)).any(is_counted)
+}
+
+fn is_number(word: &str) -> bool {
+    word.chars().all(|c| c.is_numeric() || matches!(c, '.' | ','))
+}

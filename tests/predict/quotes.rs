@@ -1,0 +1,94 @@
+//! What agents without a model quote.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    client::{Client, id},
+    service::{Mode, Service},
+};
+
+/// An agent without a model that has this document.
+async fn quoting(client: &Client, document: &Value) -> Value {
+    let document = client.ingest(document).await;
+    let agent = client.create_agent(&json!({"name": "guide", "type": "CHATVENDOR", "hasMemory": true})).await;
+    client.link(id(&agent), id(&document)).await;
+    agent
+}
+
+/// An agent's answer. All that it quotes has to stand in its document.
+async fn told(client: &Client, agent: &Value, question: &str, session: Option<&str>) -> String {
+    let mut body = json!({"input": {"input": question}});
+    if let Some(session) = session {
+        body["session"] = json!(session);
+    }
+    let (_, answer) = client.ask(id(agent), &body).await;
+    let citations = answer["trace"]["citations"].as_array().expect("citations");
+    assert!(citations.iter().all(|citation| citation["verified"] == true), "{answer:#}");
+    answer["data"].as_str().expect("the answer is a string").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_answers_is_quoted_and_not_what_introduces_it() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let table = "| Service | Fee per month | Deposit |\n|---|---|---|\n| Locker | 5 euros | 20 euros |\n\
+                 | Parking | 30 euros | 100 euros |\n";
+    let german = "Der Vertrag endet am 30. Juni 2027. Die Unterlagen sind bis zum 15. Mai einzureichen. \
+                  Geräte, z. B. Bohrer, werden in Raum Nr. 5 ausgegeben.";
+    let product = "Product X300\n\nThe pump X300 moves 75 litres a minute. It weighs 19 kg.";
+    for (text, question, quotes) in [
+        (
+            table,
+            "How much is the deposit?",
+            &["| Locker | 5 euros | 20 euros |", "| Parking | 30 euros | 100 euros |"][..],
+        ),
+        (german, "Wann endet der Vertrag?", &["Der Vertrag endet am 30. Juni 2027."][..]),
+        (
+            german,
+            "Wo werden die Geräte ausgegeben?",
+            &["Geräte, z. B. Bohrer, werden in Raum Nr. 5 ausgegeben."][..],
+        ),
+        (product, "What is the weight of the pump X300?", &["The pump X300 moves 75 litres a minute."][..]),
+    ] {
+        let agent = quoting(&client, &json!({"name": "note", "type": "TXT", "content": text})).await;
+        let answer = told(&client, &agent, question, None).await;
+        assert_eq!(answer.matches('“').count(), quotes.len(), "{answer}");
+        for quote in quotes {
+            assert!(answer.contains(&format!("“{quote}”")), "{answer}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_headings_above_a_sentence_count_for_it() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let part = |number: u32, year: u32, days: u32| {
+        format!(
+            "## Part {number}: rules of edition {year}\n\nThe edition {year} is valid from January {year}.\n\n\
+             ### Leave\n\nNobody has to ask twice. An employee has {days} days of holiday.\n\n"
+        )
+    };
+    let text = format!("# Handbook\n\n{}{}{}", part(1, 2024, 28), part(2, 2025, 30), part(3, 2026, 31));
+    // A passage a section, so that none has the words of the heading above it.
+    let splitter = json!({"type": "character", "chunk_size": 90, "chunk_overlap": 0});
+    let document = json!({"name": "handbook.md", "type": "TXT", "content": text, "splitter": splitter});
+    let agent = quoting(&client, &document).await;
+    let question = "How many days of holiday does an employee have in edition 2026?";
+    let answer = told(&client, &agent, question, None).await;
+    assert!(answer.contains("“An employee has 31 days of holiday.”"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_goes_on_from_the_one_before_is_answered_in_its_session() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let text = "The warranty of valves is five years. The warranty of pumps is two years. Pumps are blue.";
+    let agent = quoting(&client, &json!({"name": "note", "type": "TXT", "content": text})).await;
+    let first = told(&client, &agent, "What is the warranty of valves?", Some("a")).await;
+    assert!(first.contains("“The warranty of valves is five years.”"), "{first}");
+    let next = told(&client, &agent, "And of pumps?", Some("a")).await;
+    assert!(next.contains("“The warranty of pumps is two years.”"), "{next}");
+    let other = told(&client, &agent, "And of pumps?", Some("b")).await;
+    assert!(other.contains("“Pumps are blue.”"), "another session knows nothing of it: {other}");
+}
