@@ -1,6 +1,6 @@
 //! What a workspace has of a kind, to be chosen by name: the newest of it, and how much there is.
 
-use lectern_shared::ids::{AgentId, CollectionId, PromptId, WorkspaceId};
+use lectern_shared::ids::{AgentId, CollectionId, PromptId, SourceId, WorkspaceId};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -42,6 +42,16 @@ pub async fn prompts(
     limit: u32,
 ) -> Result<NamedChoices<PromptId>> {
     named(db, "prompts", None, workspace, name, limit).await
+}
+
+/// The same of its sources.
+pub async fn sources(
+    db: &Db,
+    workspace: WorkspaceId,
+    name: &str,
+    limit: u32,
+) -> Result<NamedChoices<SourceId>> {
+    named(db, "sources", None, workspace, name, limit).await
 }
 
 /// The links of an agent, by their table and its column of what they lead to.

@@ -1,10 +1,11 @@
-//! Documents as people look for them: by a part of the name, by state, type, collection and metadata, in the order that they like.
+//! Documents as people look for them: by a part of the name, by state, type, collection, source and metadata, in the order that they
+//! like.
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{AgentId, CollectionId, DocumentId, WorkspaceId},
+    ids::{AgentId, CollectionId, DocumentId, SourceId, WorkspaceId},
     model::{
         Json,
         document::{Document, DocumentType},
@@ -48,6 +49,8 @@ pub struct DocumentFilter {
     pub r#type: Option<DocumentType>,
     /// The collection that it is in.
     pub collection: Option<CollectionId>,
+    /// The source that keeps it in step with what is there.
+    pub source: Option<SourceId>,
     /// A value that its metadata has.
     pub metadata: Option<MetadataMatch>,
     /// An agent that it is not linked to, unless by a collection.
@@ -113,6 +116,56 @@ fn digits(number: &Number) -> Option<String> {
     (size < PLAIN).then(|| size.to_string())
 }
 
+/// Adds to a statement over documents and their jobs what a filter says. Of metadata that is only what can be seen without reading it.
+macro_rules! and_passes {
+    ($query:ident, $workspace:ident, $filter:ident) => {
+        and_has(&mut $query, "d.name", &$filter.name);
+        if let Some(state) = $filter.state {
+            // As a word, which the databases know before they plan: their indexes are of single states.
+            $query.push(" AND j.state = '").push(state.as_str()).push("'");
+            if matches!(state, JobState::Dead | JobState::Cancelled) {
+                $query
+                    .push(" AND d.id IN (SELECT b.document_id FROM jobs b WHERE b.state = '")
+                    .push(state.as_str());
+                $query.push("' AND b.workspace_id = ").push_bind($workspace).push(")");
+            }
+        }
+        if let Some(kind) = $filter.r#type {
+            $query.push(" AND d.type = ").push_bind(kind);
+        }
+        if let Some(collection) = $filter.collection {
+            $query
+                .push(" AND EXISTS (SELECT 1 FROM collection_documents m WHERE m.document_id = d.id AND m.collection_id = ")
+                .push_bind(collection)
+                .push(")");
+        }
+        if let Some(source) = $filter.source {
+            $query
+                .push(" AND EXISTS (SELECT 1 FROM source_items i WHERE i.document_id = d.id AND i.workspace_id = ")
+                .push_bind($workspace)
+                .push(" AND i.source_id = ")
+                .push_bind(source)
+                .push(")");
+        }
+        if let Some(agent) = $filter.unlinked {
+            $query
+                .push(" AND NOT EXISTS (SELECT 1 FROM agent_documents l WHERE l.document_id = d.id AND l.agent_id = ")
+                .push_bind(agent)
+                .push(")");
+        }
+        if let Some((key, values)) = $filter.metadata.as_ref().map(MetadataMatch::traces) {
+            $query.push(" AND d.metadata LIKE ").push_bind(contains(&key)).push(" ESCAPE '\\'");
+            if let Some(values) = values {
+                $query.push(" AND (1 = 0");
+                for value in values {
+                    $query.push(" OR d.metadata LIKE ").push_bind(contains(&value)).push(" ESCAPE '\\'");
+                }
+                $query.push(")");
+            }
+        }
+    };
+}
+
 /// At most `limit` of a workspace's documents that pass a filter, those that come behind `after` in this order.
 pub async fn browse(
     db: &Db,
@@ -137,6 +190,24 @@ pub async fn browse(
             return Ok(found);
         }
     }
+}
+
+/// How many of a workspace's documents pass a filter, up to `most`.
+pub async fn count(db: &Db, workspace: WorkspaceId, filter: &DocumentFilter, most: u32) -> Result<u64> {
+    if filter.metadata.is_some() {
+        return Ok(browse(db, workspace, filter, DocumentOrder::Newest, None, most).await?.len() as u64);
+    }
+    let count: i64 = on!(db, |c| async {
+        let mut query = QueryBuilder::new("SELECT COUNT(*) FROM (SELECT 1 AS one FROM documents d");
+        if filter.state.is_some() {
+            query.push(" JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'");
+        }
+        query.push(" WHERE d.deleted_at IS NULL AND d.workspace_id = ").push_bind(workspace);
+        and_passes!(query, workspace, filter);
+        query.push(" LIMIT ").push_bind(i64::from(most)).push(") AS found");
+        query.build_query_scalar().fetch_one(c).await
+    })?;
+    Ok(count.unsigned_abs())
 }
 
 /// [`browse`], with documents that have the metadata only by the look of it.
@@ -166,42 +237,7 @@ async fn candidates(
         if let Some((behind, id)) = first {
             query.push(behind).push_bind(workspace).push(", ").push_bind(id).push(")");
         }
-        and_has(&mut query, "d.name", &filter.name);
-        if let Some(state) = filter.state {
-            // As a word, which the databases know before they plan: their indexes are of single states.
-            query.push(" AND j.state = '").push(state.as_str()).push("'");
-            if matches!(state, JobState::Dead | JobState::Cancelled) {
-                query
-                    .push(" AND d.id IN (SELECT b.document_id FROM jobs b WHERE b.state = '")
-                    .push(state.as_str());
-                query.push("' AND b.workspace_id = ").push_bind(workspace).push(")");
-            }
-        }
-        if let Some(kind) = filter.r#type {
-            query.push(" AND d.type = ").push_bind(kind);
-        }
-        if let Some(collection) = filter.collection {
-            query
-                .push(" AND EXISTS (SELECT 1 FROM collection_documents m WHERE m.document_id = d.id AND m.collection_id = ")
-                .push_bind(collection)
-                .push(")");
-        }
-        if let Some(agent) = filter.unlinked {
-            query
-                .push(" AND NOT EXISTS (SELECT 1 FROM agent_documents l WHERE l.document_id = d.id AND l.agent_id = ")
-                .push_bind(agent)
-                .push(")");
-        }
-        if let Some((key, values)) = filter.metadata.as_ref().map(MetadataMatch::traces) {
-            query.push(" AND d.metadata LIKE ").push_bind(contains(&key)).push(" ESCAPE '\\'");
-            if let Some(values) = values {
-                query.push(" AND (1 = 0");
-                for value in values {
-                    query.push(" OR d.metadata LIKE ").push_bind(contains(&value)).push(" ESCAPE '\\'");
-                }
-                query.push(")");
-            }
-        }
+        and_passes!(query, workspace, filter);
         if let (DocumentOrder::Name, Some(after)) = (order, after) {
             // Where the list was, though that document may have been deleted since: its row is there for a while.
             query

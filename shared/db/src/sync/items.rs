@@ -1,7 +1,7 @@
 //! What is known of the things that the documents of a source were made of.
 
 use lectern_shared::{
-    ids::{DocumentId, SourceId, SourceRunId, SourceRunItemId},
+    ids::{DocumentId, SourceId, SourceRunId, SourceRunItemId, WorkspaceId},
     model::{
         Json,
         sync::{SyncItem, SyncOutcome, SyncRun},
@@ -22,6 +22,21 @@ pub async fn find(db: &Db, source: SourceId, key: &str) -> Result<Option<SyncIte
     .bind(key)
     .fetch_optional(c)
     })?)
+}
+
+/// The sources that keep one of a workspace's documents in step, by id and name.
+pub async fn sources_of(
+    db: &Db,
+    workspace: WorkspaceId,
+    document: DocumentId,
+) -> Result<Vec<(SourceId, String)>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT DISTINCT s.id, s.name FROM source_items i JOIN sources s ON s.id = i.source_id
+         WHERE i.document_id = $1 AND i.workspace_id = $2 AND s.workspace_id = $2 ORDER BY s.name, s.id"
+    )
+    .bind(document)
+    .bind(workspace)
+    .fetch_all(c))?)
 }
 
 /// What became of something in a run; none when nothing is noted.

@@ -13,6 +13,7 @@ use lectern_shared::{
 
 use crate::{
     Db,
+    documents::browse::{self, DocumentFilter, DocumentOrder},
     sync::{
         self,
         items::{self, SeenItem},
@@ -161,6 +162,17 @@ async fn what_a_run_has_not_seen_is_gone_once_somebody_says_so() {
             commit!(t.db, |tx| items::put(tx, &run, &item));
             documents.push(document);
         }
+        // Each document says where it comes from, to its own workspace, and is found by that.
+        let other = workspace(&t.db, at(0)).await;
+        let of = items::sources_of(&t.db, owner, documents[0]).await.unwrap();
+        assert_eq!(of, [(source, "folder".to_owned())], "{}", t.name);
+        assert!(items::sources_of(&t.db, other, documents[0]).await.unwrap().is_empty(), "{}", t.name);
+        document(&t.db, owner, "of no source", at(0)).await;
+        let filter = DocumentFilter { source: Some(source), ..DocumentFilter::default() };
+        assert_eq!(browse::count(&t.db, owner, &filter, 10).await.unwrap(), 3, "{}", t.name);
+        assert_eq!(browse::count(&t.db, other, &filter, 10).await.unwrap(), 0, "{}", t.name);
+        let found = browse::browse(&t.db, owner, &filter, DocumentOrder::Oldest, None, 10).await.unwrap();
+        assert_eq!(found.iter().map(|document| document.id).collect::<Vec<_>>(), documents, "{}", t.name);
         commit!(t.db, |tx| runs::end(tx, &run, SyncRunState::Succeeded, None, at(20)));
         queued(&t.db, owner, source).await.expect(t.name);
         let run = claimed(&t.db, at(30), 1).await.expect(t.name);

@@ -1,13 +1,16 @@
 //! Documents as people look for them.
 
-use lectern_shared::{ids::WorkspaceId, model::job::JobKind};
+use lectern_shared::{
+    ids::WorkspaceId,
+    model::job::{JobKind, JobState},
+};
 use serde_json::{Value, json};
 
 use crate::{
     DbError,
     documents::{
         self, NewDocumentRow,
-        browse::{DocumentFilter, DocumentOrder, MetadataMatch, browse},
+        browse::{DocumentFilter, DocumentOrder, MetadataMatch, browse, count},
     },
     jobs,
     testing::{TestDb, at, both, commit, document, enqueue, plain, workspace},
@@ -160,5 +163,31 @@ async fn a_name_is_found_in_whichever_case_it_is_typed() {
         let name: String = ('\u{c0}'..'\u{587}').collect();
         let filter = DocumentFilter { name, ..DocumentFilter::default() };
         assert!(names(t, owner, &filter).await.is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_passes_a_filter_is_counted_up_to_a_bound() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        for dept in ["people", "sales", "people"] {
+            described(t, owner, dept, &json!({"dept": dept})).await;
+        }
+        described(t, other, "people", &json!({"dept": "people"})).await;
+        let named = DocumentFilter { name: "PEOPLE".to_owned(), ..DocumentFilter::default() };
+        let queued = DocumentFilter { state: Some(JobState::Queued), ..DocumentFilter::default() };
+        let dead = DocumentFilter { state: Some(JobState::Dead), ..DocumentFilter::default() };
+        for (filter, most, expected) in [
+            (&DocumentFilter::default(), 10, 3),
+            (&DocumentFilter::default(), 2, 2),
+            (&named, 10, 2),
+            (&queued, 10, 3),
+            (&dead, 10, 0),
+            (&having("dept", "people"), 10, 2),
+            (&having("dept", "people"), 1, 1),
+        ] {
+            let counted = count(&t.db, owner, filter, most).await.unwrap();
+            assert_eq!(counted, expected, "{}: {filter:?}", t.name);
+        }
     }
 }
