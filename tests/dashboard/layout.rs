@@ -160,6 +160,8 @@ async fn long_names_make_no_page_wider_than_the_screen() {
     let team = owner.in_workspace(id(&workspace));
     let origin = format!("https://{}.example.com", "x".repeat(60));
     team.create("/api-tokens", &json!({"description": long, "origins": [origin]})).await;
+    let shelf = "What the department of buildings keeps in writing";
+    team.create("/collections", &json!({"name": shelf})).await;
     team.create_document(&json!({"name": long, "type": "TXT", "content": "A note."})).await;
     sign_in(&browser, &service, &email).await;
     browser.select("#workspace", id(&workspace)).await;
@@ -181,6 +183,12 @@ async fn long_names_make_no_page_wider_than_the_screen() {
     browser.goto(&format!("{base}/tokens")).await;
     browser.wait_for("tbody button").await;
     assert_fits(&browser, "API tokens").await;
+
+    for page in ["documents", "search"] {
+        browser.goto(&format!("{base}/{page}")).await;
+        browser.wait_for("#collection").await;
+        assert_fits(&browser, page).await;
+    }
 
     browser.goto(&format!("{base}/documents/new")).await;
     browser.upload("#file", &empty).await;
