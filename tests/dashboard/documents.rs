@@ -3,7 +3,7 @@
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{PAGES, Visits, assert_no_complaints, file, location, service, sign_in};
+use super::{CONFIRMED, PAGES, Visits, assert_no_complaints, file, location, service, sign_in};
 use crate::support::{
     browser::{Browser, Key},
     client::{data, id},
@@ -14,7 +14,10 @@ use crate::support::{
     web::Web,
 };
 
-in_both_modes!(documents_are_found_by_what_is_known_of_them_page_by_page);
+in_both_modes!(
+    documents_are_found_by_what_is_known_of_them_page_by_page,
+    a_list_says_how_many_there_are_on_each_of_its_pages,
+);
 
 async fn text_of(answer: Response) -> String {
     answer.text().await.expect("a text")
@@ -344,18 +347,56 @@ async fn documents_are_found_by_what_is_known_of_them_page_by_page(mode: Mode) {
         "in its place, with what was written: {unclear}"
     );
     assert!(!unclear.contains("data-bulk"), "nothing is shown as if it matched: {unclear}");
-    let form = [("action", "delete"), ("all:boolean", "true"), ("filter", "metadata=department%3Apeople")];
-    visits.submit("/documents/bulk", &form).await;
+    let filter = "metadata=department%3Apeople";
+    let form = [CONFIRMED, ("action", "delete"), ("all:boolean", "true"), ("filter", filter)];
+    assert_eq!(visits.submit("/documents/bulk", &form).await.status(), StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(names(&visits, "name=Note+0").await.0.len(), 10);
 
     // What is done to all that match is done to no other.
-    let form = [("action", "delete"), ("all:boolean", "true"), ("filter", "metadata=department%3Dpeople")];
+    let filter = "metadata=department%3Dpeople&sort=oldest";
+    let form = [CONFIRMED, ("action", "delete"), ("all:boolean", "true"), ("filter", filter)];
     let done = visits.submit("/documents/bulk", &form).await;
-    assert_eq!(done.status(), StatusCode::SEE_OTHER);
+    assert_eq!(location(&done), format!("../documents?said=deleted&count=3&{filter}"));
     assert_eq!(names(&visits, "name=Note+0").await.0.len(), 7);
     let nothing = visits.submit("/documents/bulk", &[("action", "delete")]).await;
     assert_eq!(location(&nothing), "../documents?said=unselected&");
     let list = visits.get("/documents?said=unselected&").await.text().await.expect("a text");
     assert!(list.contains("Select at least one document") && list.contains("data-bulk"), "{list}");
     assert_eq!(names(&visits, "name=Note+0").await.0.len(), 7);
+}
+
+async fn a_list_says_how_many_there_are_on_each_of_its_pages(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    for number in 0..60 {
+        let metadata = json!({"department": if number < 3 { "people" } else { "sales" }});
+        let name = format!("Note {number:02}");
+        let document = json!({"name": name, "type": "TXT", "content": name, "metadata": metadata});
+        owner.create_document(&document).await;
+    }
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let mut after = String::new();
+    for (query, counted) in [
+        ("", 60),
+        ("name=Note+0", 10),
+        ("metadata=department%3Dsales", 57),
+        ("metadata=department%3Dpeople", 3),
+        ("type=TXT", 60),
+    ] {
+        let list = text_of(visits.get(&format!("/documents?{query}")).await).await;
+        let total = list.split("<span data-total>").nth(1).and_then(|rest| rest.split('<').next());
+        assert_eq!(total, Some(format!("{counted} documents").as_str()), "{query}");
+        let next = list.split("after=").nth(1).and_then(|rest| rest.split('"').next());
+        after = next.map_or(after, str::to_owned);
+    }
+    let list = text_of(visits.get(&format!("/documents?after={after}")).await).await;
+    assert!(list.contains("<span data-total>60 documents</span>"), "{list}");
+    // What is done to all of them says how many they were, in the order that they were listed in.
+    let form = [("action", "ingest"), ("all:boolean", "true"), ("filter", "name=Note+0&sort=name")];
+    let done = visits.submit("/documents/bulk", &form).await;
+    assert_eq!(location(&done), "../documents?said=queued&count=10&name=Note+0&sort=name");
+    let list = text_of(visits.get("/documents?said=queued&count=10&name=Note+0&sort=name").await).await;
+    assert!(list.contains("Queued 10 documents. They are read again from their sources."), "{list}");
 }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod answers;
+mod asked;
 mod browsers;
 mod choices;
 mod documents;
@@ -37,6 +38,8 @@ const PAGES: [&str; 3] = [
     "Chapter two. Its captain, Solveig Aas, had sailed the route twice before.",
     "Chapter three. The ship returned with four hundred specimens of moss.",
 ];
+/// What scripts add to a form when somebody has answered its question, and the page in between where there are none.
+const CONFIRMED: (&str, &str) = ("confirmed", "yes");
 const QUESTION: &str = "Which captain had sailed the route before?";
 
 /// The settings that all of these tests need nothing else than.

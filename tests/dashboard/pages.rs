@@ -7,7 +7,7 @@ use reqwest::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Visits, agent_with_report, assert_forms_name, cookies, location, service};
+use super::{CONFIRMED, Visits, agent_with_report, assert_forms_name, cookies, location, service};
 use crate::support::{
     client::{PASSWORD, data, id, send},
     in_both_modes,
@@ -258,7 +258,8 @@ async fn where_nothing_was_done_that_is_no_success() {
     let mut visits = Visits::new(&service, &client);
     visits.sign_in("ada@example.com").await;
     // All that match, where none does; and stopping what has ended.
-    let all = [("action", "delete"), ("all:boolean", "true"), ("filter", "name=nothing+is+called+so")];
+    let all =
+        [CONFIRMED, ("action", "delete"), ("all:boolean", "true"), ("filter", "name=nothing+is+called+so")];
     let page = format!("/documents/{}", id(&note));
     let unmatched = "/documents?said=unmatched&name=nothing+is+called+so".to_owned();
     for (path, form, led_to, words) in [
@@ -290,10 +291,13 @@ async fn where_nothing_was_done_that_is_no_success() {
     let other = owner.ingest(&json!({"name": "Other", "type": "TXT", "content": "Another note."})).await;
     let selected = [("ids:list", id(&note)), ("ids:list", id(&other))];
     data(owner.delete(&page).await);
-    for (action, said) in
-        [("ingest", "queued"), ("delete", "deleted"), ("delete", "unmatched"), ("ingest", "unmatched")]
-    {
-        let form = [&[("action", action)], &selected[..]].concat();
+    for (action, said) in [
+        ("ingest", "queued&count=1"),
+        ("delete", "deleted&count=1"),
+        ("delete", "unmatched"),
+        ("ingest", "unmatched"),
+    ] {
+        let form = [&[CONFIRMED, ("action", action)], &selected[..]].concat();
         let sent = visits.submit("/documents/bulk", &form).await;
         assert_eq!(location(&sent), format!("../documents?said={said}&"), "{action}");
     }

@@ -6,7 +6,7 @@ use lectern_shared::clock::Clock;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Visits, cookies, form_addresses, location, service};
+use super::{CONFIRMED, Visits, cookies, form_addresses, location, service};
 use crate::support::{
     client::{Client, PASSWORD, data, id},
     process::POLL,
@@ -74,7 +74,7 @@ async fn whoever_gives_a_role_up_or_leaves_comes_to_a_page_that_they_may_see() {
 
     let forms = form_addresses(&read(&visits, "/account").await);
     let leave = forms.iter().find(|address| address.contains("/remove?")).expect("a form for leaving");
-    let left = visits.submit(&format!("/{leave}"), &[]).await;
+    let left = visits.submit(&format!("/{leave}"), &[CONFIRMED]).await;
     assert_eq!(location(&left), "../../?said=left");
     assert!(cookies(left.headers())[0].starts_with("lectern_workspace=; "), "it is taken away");
     assert!(read(&visits, "/?said=left").await.contains("You have left the workspace."));
@@ -167,7 +167,7 @@ async fn a_new_password_is_said_to_be_set_where_somebody_signs_in_again() {
 async fn the_last_owner_is_told_the_name_of_the_workspace() {
     let joined = Team::with("editor").await;
     let mut visits = joined.visits("ada@example.com").await;
-    let refused = visits.submit("/account/delete", &[("password", PASSWORD)]).await;
+    let refused = visits.submit("/account/delete", &[CONFIRMED, ("password", PASSWORD)]).await;
     assert_eq!(refused.status(), StatusCode::CONFLICT);
     let page = refused.text().await.expect("a text");
     // The menu beside it has the workspaces to choose from, by their ids.
@@ -201,7 +201,7 @@ async fn a_token_has_a_button_for_deleting_it_where_that_is_let() {
         let path = format!("tokens/{}/delete?", id(&token));
         let forms = form_addresses(&read(&visits, "/tokens").await);
         assert_eq!(forms.iter().any(|address| address.starts_with(&path)), is_let, "{role}");
-        let status = visits.submit(&format!("/{path}"), &[]).await.status();
+        let status = visits.submit(&format!("/{path}"), &[CONFIRMED]).await.status();
         assert_eq!(status == StatusCode::SEE_OTHER, is_let, "{role}: {status}");
     }
 }
@@ -333,10 +333,10 @@ async fn an_account_is_deleted_on_its_page_by_its_password() {
     visits.sign_in("ada@example.com").await;
     assert!(form_addresses(&read(&visits, "/account").await).contains(&"account/delete".to_owned()));
     for wrong in [("nonce", "1"), ("password", "something else")] {
-        let refused = visits.submit("/account/delete", &[wrong]).await;
+        let refused = visits.submit("/account/delete", &[CONFIRMED, wrong]).await;
         assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY, "{wrong:?}");
     }
-    let gone = visits.submit("/account/delete", &[("password", PASSWORD)]).await;
+    let gone = visits.submit("/account/delete", &[CONFIRMED, ("password", PASSWORD)]).await;
     assert_eq!(location(&gone), "../sign-in?said=account-deleted");
     assert!(read(&visits, "/sign-in?said=account-deleted").await.contains("Your account is deleted"));
     let again = visits.submit("/sign-in", &[("email", "ada@example.com"), ("password", PASSWORD)]).await;
@@ -380,7 +380,7 @@ async fn others_are_let_into_ones_own_workspace_and_out_of_it_again() {
     }
     let changed = visits.submit(&format!("/members/{ben_id}"), &[("role", "asker")]).await;
     assert_eq!(location(&changed), "../members?said=saved");
-    let removed = visits.submit(&format!("/members/{ben_id}/remove"), &[]).await;
+    let removed = visits.submit(&format!("/members/{ben_id}/remove"), &[CONFIRMED]).await;
     assert_eq!(location(&removed), "../../members?said=removed");
     let members = owner.read(&format!("/workspaces/{ada_id}/members")).await;
     assert_eq!(members.as_array().map(Vec::len), Some(1), "{members:#}");
@@ -403,15 +403,15 @@ async fn an_owner_deletes_a_workspace_by_its_name_and_the_account_after_it() {
     let path = format!("workspace/delete?page-workspace={}", id(workspace));
     assert!(form_addresses(&page).contains(&path), "{page}");
     let path = format!("/{path}");
-    let refused = visits.submit(&path, &[("name:text", "Another")]).await;
+    let refused = visits.submit(&path, &[CONFIRMED, ("name:text", "Another")]).await;
     assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY);
     let said = refused.text().await.expect("a text");
     assert!(said.contains("<strong>Name</strong> is not the workspace"), "{said}");
-    let gone = visits.submit(&path, &[("name:text", "Team")]).await;
+    let gone = visits.submit(&path, &[CONFIRMED, ("name:text", "Team")]).await;
     assert_eq!(location(&gone), "../?said=workspace-deleted");
     assert!(read(&visits, "/?said=workspace-deleted").await.contains("The workspace is deleted"));
     let left = ada.read("/workspaces").await;
     assert!(left.as_array().is_some_and(|all| all.iter().all(|one| id(one) != id(workspace))), "{left:#}");
-    let gone = visits.submit("/account/delete", &[("password", PASSWORD)]).await;
+    let gone = visits.submit("/account/delete", &[CONFIRMED, ("password", PASSWORD)]).await;
     assert_eq!(location(&gone), "../sign-in?said=account-deleted");
 }

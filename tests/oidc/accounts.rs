@@ -135,7 +135,7 @@ async fn an_account_without_a_password_is_deleted_by_whoever_has_just_signed_in(
         "{account}"
     );
     let delete = at("/account/delete");
-    let gone = browser.send(Method::POST, &delete, Some("nonce=1".to_owned())).await;
+    let gone = browser.send(Method::POST, &delete, Some("nonce=1&confirmed=yes".to_owned())).await;
     assert_eq!(location(&delete, &gone), at("/sign-in?said=account-deleted"));
     assert_eq!(ada.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
     let mut before = ada;

@@ -16,6 +16,7 @@ use lectern_shared::{
 
 use super::{
     PagePolicy,
+    confirm::ConfirmedForm,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     sign_in::CookieJar,
@@ -99,7 +100,7 @@ pub(super) async fn delete(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     jar: CookieJar,
     headers: HeaderMap,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<AccountRemoval>,
+    ConfirmedForm(SubmittedForm { visitor, body, .. }): ConfirmedForm<AccountRemoval>,
 ) -> ApiResult {
     let credential = presented_credentials(&headers).next();
     let proof = RemovalProof { password: body.password, credential };

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::{
     PagePolicy,
     choices::told_apart,
+    confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
     html,
 };
@@ -160,8 +161,8 @@ pub(super) async fn change_prompt(
 #[handler]
 pub(super) async fn delete_prompt(
     State(prompts): State<PromptService>,
-    visitor: Visitor,
     PathId(id): PathId<PromptId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     prompts.delete(&visitor.actor(), id).await?;
     Ok(visitor.go("prompts?said=removed"))
@@ -216,8 +217,8 @@ pub(super) async fn change_tool(
 #[handler]
 pub(super) async fn delete_tool(
     State(tools): State<ToolService>,
-    visitor: Visitor,
     PathId(id): PathId<ToolId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     tools.delete(&visitor.actor(), id).await?;
     Ok(visitor.go("tools?said=removed"))

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy,
+    confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
     html,
 };
@@ -100,8 +101,8 @@ pub(super) async fn change(
 #[handler]
 pub(super) async fn delete(
     State(collections): State<CollectionService>,
-    visitor: Visitor,
     PathId(id): PathId<CollectionId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     collections.delete(&visitor.actor(), id).await?;
     Ok(visitor.go("collections?said=removed"))

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{
     choices::told_apart,
     session::{CookieNames, PAGE_WORKSPACE},
-    text::{Notice, for_people},
+    text::{Notice, documents_words, for_people},
 };
 use crate::{
     auth::Caller,
@@ -20,7 +20,6 @@ use crate::{
     error::{ApiError, ApiErrorKind},
     extract::parameter,
     fields::{FromFields, validate},
-    idempotency::IdempotencyKey,
     public_address::PublicAddress,
     response::ApiResult,
     services::{actor::Actor, creation::IdempotentRequest, workspaces::WorkspaceService},
@@ -250,7 +249,7 @@ impl FromRequestParts<AppState> for Visitor {
             more_workspaces,
             role: actor.role(),
             is_admin: caller.user.is_admin,
-            notice: notice(&said),
+            notice: counted_notice(&said, &parts.uri).or_else(|| notice(&said)),
             problem: problem(&said),
             nonce: Uuid::new_v4().to_string(),
         };
@@ -273,14 +272,14 @@ pub(super) fn here(uri: &Uri) -> String {
     let path = uri.path().trim_start_matches('/');
     let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let query: String = url::form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(pairs.filter(|(name, _)| name != "said"))
+        .extend_pairs(pairs.filter(|(name, _)| name != "said" && name != "count"))
         .finish();
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 /// The page from the root that somebody goes on to who sent something to a path, which may show nothing itself: the list that it is
 /// about, where there is one.
-fn list_of(path: &str) -> String {
+pub(super) fn list_of(path: &str) -> String {
     let mut folders = path.trim_start_matches('/').split('/');
     match folders.next().unwrap_or_default() {
         "feedback" | "workspace" | "workspaces" => String::new(),
@@ -316,35 +315,12 @@ async fn turned_away(error: ApiError, parts: &mut Parts, state: &AppState) -> Re
     response
 }
 
-/// A form that somebody has sent who is signed in.
+/// A form that somebody has sent who is signed in. One whose button brings a question was confirmed.
 pub(super) struct SubmittedForm<T> {
     pub(super) visitor: Visitor,
     pub(super) body: T,
     /// Sent twice, by an impatient finger, it makes one thing.
     pub(super) once: IdempotentRequest,
-}
-
-impl<T: FromFields + Send> FromRequest<AppState> for SubmittedForm<T> {
-    type Rejection = Response;
-
-    async fn from_request(request: Request, state: &AppState) -> Result<Self, Response> {
-        let (mut parts, body) = request.into_parts();
-        let visitor = Visitor::from_request_parts(&mut parts, state).await?;
-        let path = parts.uri.path().to_owned();
-        let request = Request::from_parts(parts, body);
-        let read = async {
-            let sent = BodyReader::from_ref(state).read_form(request, T::SENDER).await?;
-            let mut fields = sent.value.clone();
-            let nonce = fields.as_object_mut().and_then(|fields| fields.remove(NONCE));
-            let content = fields.to_string();
-            let key = IdempotencyKey::of_form(nonce.as_ref().and_then(Value::as_str), &content);
-            let once = key.once(&visitor.actor(), &path, content.as_bytes());
-            let body = validate(&fields)?;
-            ApiResult::Ok((body, once))
-        };
-        let (body, once) = read.await.map_err(|error| for_people(error).into_response())?;
-        Ok(Self { visitor, body, once })
-    }
 }
 
 /// A form of somebody whom nobody knows yet.
@@ -409,6 +385,21 @@ fn notice(said: &str) -> Option<Notice> {
     Some(Notice::done(words))
 }
 
+/// The same of what was done to so many documents, of which the address says nothing but the number.
+fn counted_notice(said: &str, uri: &Uri) -> Option<Notice> {
+    let count = parameter(uri, "count")?.parse::<u64>().ok()?;
+    let documents = documents_words(count, false);
+    let words = match (said, count) {
+        ("deleted", 1) => format!("Deleted {documents}. Nothing finds it any more."),
+        ("deleted", _) => format!("Deleted {documents}. Nothing finds them any more."),
+        ("queued", 1) => format!("Queued {documents}. It is read again from its source."),
+        ("queued", _) => format!("Queued {documents}. They are read again from their sources."),
+        ("added", _) => format!("Put {documents} into the collection."),
+        _ => return None,
+    };
+    Some(Notice { words: words.into(), tone: "" })
+}
+
 /// What is said in the same way of what could not be done. The scripts of the pages say the same.
 fn problem(said: &str) -> Option<&'static str> {
     (said == "unselected").then_some("Select at least one document, or all that match.")
@@ -452,7 +443,7 @@ mod tests {
         for (path, root) in [("/", ""), ("/documents", ""), ("/documents/1", "../"), ("/a/b/c", "../../")] {
             assert_eq!(root_of(path), root, "{path}");
         }
-        let uri: Uri = "/documents?said=saved&name=a%26b".parse().unwrap();
+        let uri: Uri = "/documents?said=deleted&count=2&name=a%26b".parse().unwrap();
         assert_eq!(here(&uri), "documents?name=a%26b");
     }
 

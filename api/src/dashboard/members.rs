@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy, ROLES,
+    confirm::{Confirmed, ConfirmedForm},
     frame::{Frame, SubmittedForm, Visitor},
     html,
     sign_in::CookieJar,
@@ -160,8 +161,8 @@ pub(super) async fn change(
 pub(super) async fn remove(
     State(members): State<MemberService>,
     jar: CookieJar,
-    visitor: Visitor,
     PathId(user): PathId<UserId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     members.remove(&visitor.actor(), visitor.frame.workspace_id, user).await?;
     if user == visitor.caller.user.id {
@@ -205,7 +206,7 @@ pub(super) async fn create_workspace(
 pub(super) async fn delete_workspace(
     State(workspaces): State<WorkspaceService>,
     jar: CookieJar,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<WorkspaceRemoval>,
+    ConfirmedForm(SubmittedForm { visitor, body, .. }): ConfirmedForm<WorkspaceRemoval>,
 ) -> ApiResult {
     workspaces.delete(&visitor.actor(), visitor.frame.workspace_id, body).await?;
     Ok(visitor.go_with("?said=workspace-deleted", [jar.choose_own()?]))

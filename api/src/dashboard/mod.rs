@@ -10,6 +10,7 @@ mod building;
 mod choices;
 mod cited;
 mod collections;
+mod confirm;
 mod documents;
 mod elsewhere;
 mod evaluations;
@@ -263,6 +264,21 @@ mod tests {
             }
         }
         assert!(named > 60, "{named} forms were looked at");
+    }
+
+    #[test]
+    fn every_button_that_asks_brings_its_question_for_those_without_scripts() {
+        let mut asked = 0;
+        for (path, text) in templates() {
+            let buttons = text.split("<button").skip(1).map(|rest| rest.split("</button>").next().unwrap());
+            for button in buttons.filter(|button| button.contains("data-confirm")) {
+                // What is done to a selection is asked about by its handler, which counts it.
+                let is_bulk = button.contains("data-confirm-all");
+                assert!(is_bulk || button.contains(" name=\"confirm\" value=\""), "{path}: {button}");
+                asked += 1;
+            }
+        }
+        assert!(asked > 20, "{asked} buttons were looked at");
     }
 
     /// The templates, by name.

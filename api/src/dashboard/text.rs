@@ -15,9 +15,9 @@ use super::values::VALUES;
 use crate::error::{ApiError, ApiErrorKind};
 
 /// What a page says of what happened just now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Notice {
-    pub(super) words: &'static str,
+    pub(super) words: Cow<'static, str>,
     /// The class that colours it.
     pub(super) tone: &'static str,
 }
@@ -25,12 +25,12 @@ pub(super) struct Notice {
 impl Notice {
     /// Something was done.
     pub(super) const fn done(words: &'static str) -> Self {
-        Self { words, tone: "" }
+        Self { words: Cow::Borrowed(words), tone: "" }
     }
 
     /// Nothing was done, which is no success and no failure.
     pub(super) const fn undone(words: &'static str) -> Self {
-        Self { words, tone: "neutral" }
+        Self { words: Cow::Borrowed(words), tone: "neutral" }
     }
 }
 
@@ -283,6 +283,21 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// How many documents there are; with `has_more`, more than that.
+pub(super) fn documents_words(count: u64, has_more: bool) -> String {
+    let digits = count.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    let noun = if count == 1 { "document" } else { "documents" };
+    let more = if has_more { "more than " } else { "" };
+    format!("{more}{grouped} {noun}")
+}
+
 /// Milliseconds, as people say them.
 #[expect(clippy::cast_precision_loss, reason = "it is rounded anyway")]
 pub(super) fn duration(milliseconds: u64) -> String {
@@ -353,6 +368,20 @@ pub(super) mod filters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_documents_are_counted_as_people_write_numbers() {
+        for (count, has_more, words) in [
+            (0, false, "0 documents"),
+            (1, false, "1 document"),
+            (999, false, "999 documents"),
+            (1_100, false, "1,100 documents"),
+            (10_000, true, "more than 10,000 documents"),
+            (1_234_567, false, "1,234,567 documents"),
+        ] {
+            assert_eq!(documents_words(count, has_more), words);
+        }
+    }
 
     #[test]
     fn a_place_is_told_as_people_say_it() {

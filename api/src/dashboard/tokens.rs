@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::{
     PagePolicy, ROLES,
     choices::told_apart,
+    confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, filters, for_people},
@@ -176,8 +177,8 @@ pub(super) async fn create(
 #[handler]
 pub(super) async fn delete(
     State(tokens): State<TokenService>,
-    visitor: Visitor,
     PathId(id): PathId<ApiTokenId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     tokens.delete(&visitor.actor(), &visitor.caller.user, id).await?;
     Ok(visitor.go("tokens?said=token-deleted"))

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy,
+    confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, filters},
@@ -231,8 +232,8 @@ pub(super) async fn replay(
 #[handler]
 pub(super) async fn delete(
     State(webhooks): State<WebhookService>,
-    visitor: Visitor,
     PathId(id): PathId<WebhookId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     webhooks.delete(&visitor.actor(), id).await?;
     Ok(visitor.go("webhooks?said=removed"))

@@ -44,8 +44,12 @@ use uuid::Uuid;
 pub(crate) use lectern_db::documents::DocumentDetails;
 
 pub(crate) use self::{
-    attributes::FileAttributes, browse::BulkAction, change::DocumentChange, duplicates::DuplicateGroup,
-    file::SourceContent, followed::FollowedIngestion,
+    attributes::FileAttributes,
+    browse::{BulkAction, DocumentCount},
+    change::DocumentChange,
+    duplicates::DuplicateGroup,
+    file::SourceContent,
+    followed::FollowedIngestion,
 };
 pub(super) use self::{cited::CitedParts, file::blob_failed, target_collections::TargetCollections};
 use self::{

@@ -39,6 +39,8 @@ use crate::{
 
 /// Sources of one workspace.
 const MOST: u64 = 50;
+/// The same, for who chooses among them.
+const SHOWN: u32 = 50;
 /// The least and the most time between two runs.
 const LEAST_EVERY: Duration = Duration::from_mins(5);
 const MOST_EVERY: Duration = Duration::from_hours(24 * 365);
@@ -155,6 +157,12 @@ impl SourceService {
     /// The folders that sources may read, as the operator has it.
     pub(crate) fn has_folders(&self) -> bool {
         !self.settings.sync.folders.is_empty()
+    }
+
+    /// The newest sources, to choose from: all of them, since there are never many.
+    pub(crate) async fn choices(&self, actor: &Actor) -> Result<Vec<(SourceId, String)>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(db::choices::sources(&self.db, owner.workspace_id, "", SHOWN).await?.newest)
     }
 
     /// Makes a source; its first run begins at once when it runs by itself.

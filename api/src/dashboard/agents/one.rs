@@ -21,6 +21,7 @@ use crate::{
     dashboard::{
         PagePolicy,
         choices::{ChoiceKind, NameChoice, OFFERED, looked_for, told_apart},
+        confirm::Confirmed,
         frame::{Frame, SubmittedForm, Visitor},
         html,
         text::{IngestionState, variables},
@@ -282,8 +283,8 @@ pub(super) async fn change(
 #[handler]
 pub(super) async fn delete(
     State(agents): State<AgentService>,
-    visitor: Visitor,
     PathId(id): PathId<AgentId>,
+    Confirmed(visitor): Confirmed,
 ) -> Result<axum::response::Response, ApiError> {
     visitor.actor().may(Permission::BuildAgents)?;
     agents.delete(&visitor.actor(), id).await?;

@@ -11,6 +11,7 @@ use lectern_shared::{
 use crate::{
     dashboard::{
         PagePolicy,
+        confirm::Confirmed,
         frame::{Frame, SubmittedForm, Visitor},
         html,
         text::variables,
@@ -128,8 +129,8 @@ pub(super) async fn publish(
 #[handler]
 pub(super) async fn withdraw(
     State(publications): State<PublicationService>,
-    visitor: Visitor,
     PathId(id): PathId<AgentId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     publications.delete(&visitor.actor(), id).await?;
     Ok(visitor.go(&format!("agents/{id}?said=removed")))

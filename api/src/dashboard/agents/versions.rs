@@ -9,7 +9,8 @@ use uuid::Uuid;
 use crate::{
     dashboard::{
         PagePolicy,
-        frame::{Frame, Visitor},
+        confirm::NoFields,
+        frame::{Frame, SubmittedForm, Visitor},
         html,
         text::filters,
     },
@@ -84,8 +85,8 @@ pub(super) async fn show(
 #[handler]
 pub(super) async fn restore(
     State(agents): State<AgentService>,
-    visitor: Visitor,
     PathIds(id, version): PathIds<AgentId, i64>,
+    SubmittedForm { visitor, .. }: SubmittedForm<NoFields>,
 ) -> ApiResult {
     agents.restore(&visitor.actor(), id, version).await?;
     Ok(visitor.go(&format!("agents/{id}/versions?said=saved")))

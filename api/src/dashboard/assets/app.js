@@ -104,12 +104,26 @@ function isUnselected(form) {
   return Boolean(form?.matches("[data-bulk]")) && !form.querySelector(selected);
 }
 
+/** What a button asks: its own question, or how many of the list are meant. */
+function questionOf({ dataset, form, value }) {
+  if (!dataset.confirmAll) return value;
+  const { confirm: some, confirmOne: one, confirmAll: all } = dataset;
+  if (form.querySelector('input[name="all:boolean"]').checked) {
+    return all.replace("#", () => document.querySelector("[data-total]").textContent);
+  }
+  const count = form.querySelectorAll('input[name="ids:list"]:checked').length;
+  return count === 1 ? one : some.replace("#", count);
+}
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-confirm]");
   if (!button || isUnselected(button.form)) return;
-  const { confirm: some, confirmAll: all } = button.dataset;
-  const isAll = all && button.form.querySelector('input[name="all:boolean"]').checked;
-  if (!confirm(isAll ? all : some)) event.preventDefault();
+  if (!confirm(questionOf(button))) return event.preventDefault();
+  // Forms without it lead to a page that asks.
+  const { form } = button;
+  if (form.querySelector('input[name="confirmed"]')) return;
+  const confirmed = form.appendChild(document.createElement("input"));
+  Object.assign(confirmed, { type: "hidden", name: "confirmed", value: "yes" });
 });
 
 document.addEventListener("submit", (event) => {

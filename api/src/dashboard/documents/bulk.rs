@@ -1,7 +1,10 @@
 //! The same done to many documents: step by step, so that no request lasts long, and what was done stays done.
 
+use std::str::FromStr;
+
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_db::documents::browse::DocumentFilter;
 use lectern_derive::{RequestBody, handler};
 use lectern_shared::ids::{CollectionId, DocumentId};
 use utoipa::ToSchema;
@@ -10,15 +13,18 @@ use super::list::ListQuery;
 use crate::{
     dashboard::{
         PagePolicy,
+        confirm::UnconfirmedForm,
         frame::{Frame, SubmittedForm},
         html,
+        text::documents_words,
     },
-    error::{ApiError, FieldError},
+    error::ApiError,
     fields::GivenIds,
     response::ApiResult,
     services::{
+        actor::Actor,
         collections::CollectionService,
-        documents::{BulkAction, DocumentService},
+        documents::{BulkAction, DocumentCount, DocumentService},
     },
 };
 
@@ -27,7 +33,10 @@ use crate::{
 struct BulkPage {
     frame: Frame,
     title: &'static str,
-    done: u64,
+    /// How many documents that were, in words.
+    so_far: String,
+    /// The filter and the order of the list.
+    list: String,
     /// What the next step is sent.
     fields: Vec<(&'static str, String)>,
 }
@@ -63,61 +72,142 @@ pub(super) struct BulkForm {
     done: String,
 }
 
-/// Does it to as many documents as a request is for, and goes on with the next page where there are more.
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BulkKind {
+    Ingest,
+    Delete,
+    Collect,
+}
+
+impl BulkKind {
+    fn of(word: &str) -> ApiResult<Self> {
+        match word {
+            "ingest" => Ok(Self::Ingest),
+            "delete" => Ok(Self::Delete),
+            "collect" => Ok(Self::Collect),
+            _ => Err(ApiError::invalid_field("action", "must be ingest, delete or collect")),
+        }
+    }
+
+    /// The title of the page of a step.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Ingest => "Documents are read again",
+            Self::Delete => "Documents are deleted",
+            Self::Collect => "Documents are put into the collection",
+        }
+    }
+
+    /// The word by which the list is told that it was done.
+    fn said(self) -> &'static str {
+        match self {
+            Self::Ingest => "queued",
+            Self::Delete => "deleted",
+            Self::Collect => "added",
+        }
+    }
+}
+
+/// Does it to as many documents as a request is for, and goes on with the next page where there are more. A deletion is asked about
+/// first.
 #[handler]
 pub(super) async fn apply(
     State(documents): State<DocumentService>,
     State(collections): State<CollectionService>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<BulkForm>,
+    UnconfirmedForm(SubmittedForm { visitor, body, .. }, confirmation): UnconfirmedForm<BulkForm>,
 ) -> ApiResult {
     let actor = visitor.actor();
+    let kind = BulkKind::of(&body.action)?;
+    let asked = ListQuery::of_form(&body.filter)?;
+    let filter = asked.filter().map_err(|problem| ApiError::invalid_field("filter", problem))?;
+    let before: Option<DocumentId> = of_earlier_step(&body.before, "before")?;
+    let earlier: Option<u64> = of_earlier_step(&body.done, "done")?;
+    let list = asked.query(None);
     let (ids, next) = if body.all {
-        let filter = ListQuery::of(&body.filter).filter();
-        let step = documents.bulk_step(&actor, &filter, body.before.parse().ok()).await?;
+        let step = documents.bulk_step(&actor, &filter, before).await?;
         (step.ids, step.next)
     } else {
         let ids = body.ids.unwrap_or_else(|| Ok(Vec::new()));
         (ids.map_err(|_| ApiError::not_found("document"))?, None)
     };
-    if ids.is_empty() && body.done.is_empty() {
+    if ids.is_empty() && earlier.is_none() {
         let said = if body.all { "unmatched" } else { "unselected" };
-        return Ok(visitor.go(&format!("documents?said={said}&{}", body.filter)));
+        return Ok(visitor.go(&format!("documents?said={said}&{list}")));
     }
-    let (title, said, count) = match body.action.as_str() {
-        "ingest" => {
-            let count = documents.each(&actor, &ids, BulkAction::Ingest).await?;
-            ("Documents are read again", "queued", count)
-        }
-        "delete" => {
-            let count = documents.each(&actor, &ids, BulkAction::Delete).await?;
-            ("Documents are deleted", "deleted", count)
-        }
-        "collect" => {
-            let collection: CollectionId =
-                body.collection.parse().map_err(|_| ApiError::not_found("collection"))?;
-            if !ids.is_empty() {
-                collections.put_all(&actor, collection, ids.clone()).await?;
-            }
-            ("Documents are put into the collection", "added", ids.len() as u64)
-        }
-        _ => {
-            let message = "must be ingest, delete or collect".to_owned();
-            return Err(ApiError::invalid(vec![FieldError { path: "action".to_owned(), message }]));
-        }
+    if kind == BulkKind::Delete && !confirmation.is_given() {
+        let selected = if body.all { None } else { Some(ids.len() as u64) };
+        let question = question(&documents, &actor, &filter, selected).await?;
+        return confirmation.ask(visitor.frame, question);
+    }
+    let count = match kind {
+        BulkKind::Ingest => documents.each(&actor, &ids, BulkAction::Ingest).await?,
+        BulkKind::Delete => documents.each(&actor, &ids, BulkAction::Delete).await?,
+        BulkKind::Collect => collect(&collections, &actor, &body.collection, ids).await?,
     };
-    let done = body.done.parse::<u64>().unwrap_or_default().saturating_add(count);
+    let done = earlier.unwrap_or_default().saturating_add(count);
     let Some(next) = next else {
         // Others may have deleted all of them meanwhile.
-        let said = if done == 0 { "unmatched" } else { said };
-        return Ok(visitor.go(&format!("documents?said={said}&{}", body.filter)));
+        let said = if done == 0 { "unmatched".to_owned() } else { format!("{}&count={done}", kind.said()) };
+        return Ok(visitor.go(&format!("documents?said={said}&{list}")));
     };
     let fields = vec![
         ("action", body.action),
+        // What goes on was confirmed when it began.
+        ("confirmed", "yes".to_owned()),
         ("all:boolean", "true".to_owned()),
-        ("filter", body.filter),
+        ("filter", list.clone()),
         ("collection", body.collection),
         ("before", next.to_string()),
         ("done", done.to_string()),
     ];
-    html(&PagePolicy::Own, StatusCode::OK, &BulkPage { frame: visitor.frame, title, done, fields })
+    let so_far = documents_words(done, false);
+    let page = BulkPage { frame: visitor.frame, title: kind.title(), so_far, list, fields };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Puts documents into a collection, and says how many those are.
+async fn collect(
+    collections: &CollectionService,
+    actor: &Actor,
+    collection: &str,
+    ids: Vec<DocumentId>,
+) -> ApiResult<u64> {
+    let collection: CollectionId = collection.parse().map_err(|_| ApiError::not_found("collection"))?;
+    let count = ids.len() as u64;
+    if !ids.is_empty() {
+        collections.put_all(actor, collection, ids).await?;
+    }
+    Ok(count)
+}
+
+/// Where an earlier step ended, or how far it came; none at the beginning.
+fn of_earlier_step<T: FromStr>(text: &str, field: &str) -> ApiResult<Option<T>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse()
+        .map(Some)
+        .map_err(|_| ApiError::invalid_field(field, "must be as an earlier step has left it"))
+}
+
+/// What is asked before so many selected documents are deleted, or all that pass a filter.
+async fn question(
+    documents: &DocumentService,
+    actor: &Actor,
+    filter: &DocumentFilter,
+    selected: Option<u64>,
+) -> ApiResult<String> {
+    let (counted, which) = match selected {
+        Some(count) => (documents_words(count, false), "that you have selected"),
+        None => {
+            let DocumentCount { count, has_more } = documents.count(actor, filter).await?;
+            let is_filtered = *filter != DocumentFilter::default();
+            let which =
+                if is_filtered { "by this filter" } else { "of this workspace, which are ALL there are" };
+            (documents_words(count, has_more), which)
+        }
+    };
+    let them = if selected == Some(1) { "it" } else { "them" };
+    Ok(format!("Delete {counted} {which}? Nothing finds {them} from then on."))
 }

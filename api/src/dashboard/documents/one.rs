@@ -8,7 +8,7 @@ use axum::{
 use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
-    ids::{AgentId, CollectionId, DocumentId},
+    ids::{AgentId, CollectionId, DocumentId, SourceId},
     model::{
         document::{Chunk, Document},
         job::JobState,
@@ -21,6 +21,7 @@ use crate::{
     dashboard::{
         PagePolicy,
         choices::{NameChoice, collection_choice, told_apart},
+        confirm::Confirmed,
         frame::{Frame, SubmittedForm, Visitor},
         html,
         text::{self, filters, place_words, stop_word},
@@ -59,6 +60,8 @@ struct DocumentPage {
     times: Vec<(&'static str, Timestamp)>,
     url: String,
     has_file: bool,
+    /// The sources that keep it in step with what is there.
+    sources: Vec<(SourceId, String)>,
     /// Documents with the same bytes, or the same text.
     alike: Vec<(DocumentId, String)>,
     warnings: Vec<String>,
@@ -218,6 +221,7 @@ pub(super) async fn show(
         times: times(document),
         url: web_address(&document.url),
         has_file,
+        sources: documents.sources(&actor, id).await?,
         alike: documents.like(&actor, id).await?.into_iter().map(|like| (like.id, like.name)).collect(),
         warnings: document.ingestion.warnings.0.iter().map(|warning| warning.message.clone()).collect(),
         agents: agents.of_document(&actor, id).await?,
@@ -292,8 +296,8 @@ pub(super) async fn cancel(
 #[handler]
 pub(super) async fn delete(
     State(documents): State<DocumentService>,
-    visitor: Visitor,
     PathId(id): PathId<DocumentId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     documents.delete(&visitor.actor(), id).await?;
     Ok(visitor.go(&format!("documents/{id}/receipt?said=deleted")))

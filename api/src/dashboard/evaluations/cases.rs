@@ -11,7 +11,10 @@ use utoipa::ToSchema;
 
 use super::{imported::query, page};
 use crate::{
-    dashboard::frame::{NONCE, SubmittedForm, Visitor},
+    dashboard::{
+        confirm::Confirmed,
+        frame::{NONCE, SubmittedForm, Visitor},
+    },
     error::{ApiError, ApiErrorKind},
     error_response::status_of,
     extract::{PathId, PathIds},
@@ -122,8 +125,8 @@ pub(super) async fn import(
 #[handler]
 pub(super) async fn delete(
     State(evaluations): State<EvaluationService>,
-    visitor: Visitor,
     PathIds(id, case): PathIds<EvaluationId, EvaluationCaseId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     evaluations.delete_case(&visitor.actor(), id, case).await?;
     Ok(visitor.go(&format!("evaluations/{id}?said=removed")))

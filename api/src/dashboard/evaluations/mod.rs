@@ -32,6 +32,7 @@ use self::{
 use super::{
     PagePolicy,
     choices::told_apart,
+    confirm::Confirmed,
     failure::FailureWords,
     frame::{Frame, SubmittedForm, Visitor},
     html,
@@ -312,8 +313,8 @@ async fn change(
 #[handler]
 async fn delete(
     State(evaluations): State<EvaluationService>,
-    visitor: Visitor,
     PathId(id): PathId<EvaluationId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     evaluations.delete(&visitor.actor(), id).await?;
     Ok(visitor.go("evaluations?said=removed"))

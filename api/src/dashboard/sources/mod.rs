@@ -22,6 +22,7 @@ use self::{fields::SourceFields, runs::RunRow};
 use super::{
     PagePolicy,
     choices::collection_choice,
+    confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, filters},
@@ -200,8 +201,8 @@ async fn change(
 #[handler]
 async fn delete(
     State(sources): State<SourceService>,
-    visitor: Visitor,
     PathId(id): PathId<SourceId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     sources.delete(&visitor.actor(), id).await?;
     Ok(visitor.go("sources?said=removed"))

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::{
     dashboard::{
         PagePolicy,
+        confirm::{Confirmed, NoFields},
         frame::{Frame, SubmittedForm, Visitor},
         html,
         text::{filters, size, stop_word},
@@ -186,8 +187,8 @@ pub(super) async fn show(
 #[handler]
 pub(super) async fn confirm(
     State(sources): State<SourceService>,
-    visitor: Visitor,
     PathIds(id, run): PathIds<SourceId, SourceRunId>,
+    Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     sources.confirm(&visitor.actor(), id, run).await?;
     Ok(visitor.go(&format!("sources/{id}/runs/{run}?said=sent")))
@@ -197,8 +198,8 @@ pub(super) async fn confirm(
 #[handler]
 pub(super) async fn cancel(
     State(sources): State<SourceService>,
-    visitor: Visitor,
     PathIds(id, run): PathIds<SourceId, SourceRunId>,
+    SubmittedForm { visitor, .. }: SubmittedForm<NoFields>,
 ) -> ApiResult {
     let (_, is_stopped) = sources.cancel(&visitor.actor(), id, run).await?;
     let said = stop_word(is_stopped);

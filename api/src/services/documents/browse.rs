@@ -2,8 +2,15 @@
 
 use std::time::Duration;
 
-use lectern_db::documents::browse::{DocumentFilter, DocumentOrder, browse, job_due_at, jobs_before};
-use lectern_shared::{clock::Timestamp, ids::DocumentId, model::document::Document};
+use lectern_db::{
+    documents::browse::{DocumentFilter, DocumentOrder, browse, count, job_due_at, jobs_before},
+    sync::items::sources_of,
+};
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{DocumentId, SourceId},
+    model::document::Document,
+};
 
 use super::{
     super::actor::{Actor, Permission},
@@ -13,6 +20,10 @@ use crate::error::{ApiError, ApiErrorKind};
 
 /// Documents that one step of a bulk action is for: one step is a request, and each of them a transaction.
 const STEP: u32 = 200;
+/// Documents that are counted, at most: a list is shown often, and how many more there are changes nothing for its reader.
+const COUNTED: u32 = 10_000;
+/// Documents that are counted by their metadata, which has to be read for that.
+const COUNTED_BY_METADATA: u32 = 1_000;
 
 /// What is done to many documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +43,37 @@ pub(crate) struct BulkStep {
     pub(crate) next: Option<DocumentId>,
 }
 
+/// How many documents pass a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DocumentCount {
+    pub(crate) count: u64,
+    /// There are more than were counted.
+    pub(crate) has_more: bool,
+}
+
 impl DocumentService {
+    /// How many documents pass a filter, as far as that is counted.
+    pub(crate) async fn count(
+        &self,
+        actor: &Actor,
+        filter: &DocumentFilter,
+    ) -> Result<DocumentCount, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let most = if filter.metadata.is_some() { COUNTED_BY_METADATA } else { COUNTED };
+        let found = count(&self.db, owner.workspace_id, filter, most + 1).await?;
+        Ok(DocumentCount { count: found.min(u64::from(most)), has_more: found > u64::from(most) })
+    }
+
+    /// The sources that keep a document in step with what is there, by id and name.
+    pub(crate) async fn sources(
+        &self,
+        actor: &Actor,
+        id: DocumentId,
+    ) -> Result<Vec<(SourceId, String)>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(sources_of(&self.db, owner.workspace_id, id).await?)
+    }
+
     /// The documents that pass a filter, behind `after` in this order.
     pub(crate) async fn browse(
         &self,
