@@ -36,7 +36,6 @@ use lectern_shared::{
     compute::ComputePool,
     ids::{ClaimId, SourceRunId},
     model::sync::{SyncCounts, SyncRun, SyncRunState},
-    retry::{JitterRange, jitter},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -110,13 +109,19 @@ impl LeasedWork for SyncRuns {
 /// Queues a run of a source whose time has come, unless one is under way, and sets when it runs again.
 async fn schedule(runtime: &Runtime, due: &DueSource) -> Result<(), DbError> {
     let now = runtime.jobs.now();
-    let every = Duration::from_secs(due.every_seconds.unsigned_abs());
+    let next = next_time(due.next_run_at, due.every_seconds.unsigned_abs(), now);
     let mut tx = runtime.db.begin().await?;
     db::locks::lock_workspace(&mut tx, due.workspace_id).await?;
-    if sync::reschedule(&mut tx, due, now.plus(jitter(every, JitterRange::Fifth))).await? {
+    if sync::reschedule(&mut tx, due, next).await? {
         runs::insert(&mut tx, due.workspace_id, due.id, RunRequest::default(), now).await?;
     }
     tx.commit().await
+}
+
+/// The next time of a source that runs so often, in seconds. Its times keep their distance, also from one at which nobody could run it.
+fn next_time(due: Timestamp, every: u64, now: Timestamp) -> Timestamp {
+    let passed = now.since(due).as_secs() / every.max(1);
+    due.plus(Duration::from_secs(every.saturating_mul(passed.saturating_add(1))))
 }
 
 /// Works on a run until it ends, is lost, or the process stops.
@@ -189,4 +194,26 @@ async fn renew(
     let held = runs::hold(&mut tx, run, claim, until, &SyncCounts::default()).await?;
     tx.commit().await?;
     Ok(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_of_a_source_keep_their_distance() {
+        const HOUR: u64 = 60 * 60;
+        let at = |seconds: u64| Timestamp::from_micros(0).plus(Duration::from_secs(seconds));
+        let mut due = at(100);
+        // Whoever looks is never quite in time.
+        for late in [0, 1, 7, 299, HOUR - 1] {
+            let next = next_time(due, HOUR, due.plus(Duration::from_secs(late)));
+            assert_eq!(next.since(due), Duration::from_secs(HOUR), "{late} seconds late");
+            due = next;
+        }
+        assert_eq!(due, at(100 + 5 * HOUR));
+        // What was missed is left out, and the rhythm is kept.
+        assert_eq!(next_time(at(100), HOUR, at(100 + HOUR)), at(100 + 2 * HOUR));
+        assert_eq!(next_time(at(100), HOUR, at(100 + 10 * HOUR + 5)), at(100 + 11 * HOUR));
+    }
 }
