@@ -171,6 +171,11 @@ const STEPS: &[MigrationStep] = &[
         description: "how many documents a workspace has at most",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0019_document_counts.sql")),
     },
+    MigrationStep {
+        version: 20,
+        description: "what runs of sources went past, and warn of",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0020_source_reports.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

@@ -196,7 +196,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_VIDEO_SITE", "https://www.youtube.com", "the site that captions of `VIDEO` documents come from";
     "LECTERN_VIDEO_CLIENT", "built in", "what the video site is told that its player is, `NAME/VERSION` such as `ANDROID/20.10.38`, when it refuses the built-in ones";
     "LECTERN_VIDEO_PROXY", "none", "`http://…` or `https://…` proxy for requests to the video site, as `http://user:password@host:port` when it asks for a password", secret;
-    "LECTERN_SOURCE_FOLDERS", "none", "folders (absolute paths, separated by commas) that sources of the type `folder` may read, with all below them but what the service keeps there: for whoever may edit documents in any workspace";
+    "LECTERN_SOURCE_FOLDERS", "none", "folders (absolute paths, separated by commas) that sources of the type `folder` may read, with all below them but what the service keeps there, and hidden files unless they are named: for whoever may edit documents in any workspace";
     "LECTERN_SOURCE_RUNS", "8", "runs of sources at once in a worker, at most half of them of one workspace, or of sources that one account has made; most of their time they wait, so as not to burden a site";
     "LECTERN_SOURCE_PAUSE", "1s", "the least time between two requests of sources to one host; a site's robots.txt may ask for more";
     "LECTERN_SOURCE_ITEMS", "20000", "documents of one source, at most";

@@ -68,6 +68,8 @@ text_enum! {
         Gone => "gone",
         /// It could not be had; its document, if there is one, stays as it was.
         Failed => "failed",
+        /// It was come across, and no document is made of it.
+        Skipped => "skipped",
     }
 }
 
@@ -92,6 +94,31 @@ impl PathFilter {
     pub fn excludes(&self, path: &str) -> bool {
         self.exclude.iter().any(|pattern| matches(pattern, path))
     }
+
+    /// Whether a file is left out since it, or a folder that it is in, is hidden or the lock of an editor. One that is meant is named by a
+    /// pattern with a part that begins so, too.
+    pub fn hides(&self, path: &str) -> bool {
+        let is_named = |part: &str| {
+            let mut include = self.include.iter();
+            include.any(|pattern| matches(pattern, path) && names_hidden(pattern, part))
+        };
+        path.split('/').any(|part| is_hidden(part) && !is_named(part))
+    }
+
+    /// Whether nothing in a folder of this name can be meant, since it is hidden.
+    pub fn hides_folder(&self, name: &str) -> bool {
+        is_hidden(name) && !self.include.iter().any(|pattern| names_hidden(pattern, name))
+    }
+}
+
+/// Whether a name is one that lists of files leave out, or that an editor gives its locks.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.') || name.starts_with("~$")
+}
+
+/// Whether a part of a pattern stands for a hidden name, and for none that is not hidden.
+fn names_hidden(pattern: &str, name: &str) -> bool {
+    pattern.split('/').any(|part| is_hidden(part) && matches(part, name))
 }
 
 /// Whether a path is what a pattern says, in time by the product of their lengths at most.
@@ -309,8 +336,12 @@ pub struct SyncRun {
     /// What was found.
     #[sqlx(flatten)]
     pub counts: SyncCounts,
+    /// How many things it came across of which no document is made, as far as they are named.
+    pub skipped: i64,
     /// Why it failed, or what it asks.
     pub error: Option<String>,
+    /// What is to be known of it although it did not fail.
+    pub warning: Option<String>,
     /// When it was asked for.
     pub created_at: Timestamp,
     /// When a worker took it up.
@@ -335,6 +366,8 @@ pub struct SyncCounts {
     pub changed: i64,
     /// Those that are as they were.
     pub unchanged: i64,
+    /// Those that somebody deleted here, and that are left away.
+    pub deleted_here: i64,
     /// Those that are not there any more.
     pub gone: i64,
     /// Those that could not be had.
@@ -410,6 +443,35 @@ mod tests {
         assert!(!filter.admits("/docs/old/one") && !filter.admits("/blog"));
         assert!(PathFilter::default().admits("anything"));
         assert!(filter.excludes("/x/old/y") && !filter.excludes("/blog"));
+    }
+
+    #[test]
+    fn what_is_hidden_in_a_folder_is_meant_only_where_it_is_named() {
+        let filter = |include: &str| PathFilter {
+            include: include.split_whitespace().map(str::to_owned).collect(),
+            exclude: Vec::new(),
+        };
+        for (include, path, is_hidden) in [
+            ("", "a.txt", false),
+            ("", ".secret", true),
+            ("", ".git/config", true),
+            ("", "docs/.env", true),
+            ("", "docs/~$plan.docx", true),
+            ("", "docs/a~$.docx", false),
+            ("*", ".env", true),
+            ("*.env", ".env", true),
+            ("*/config", ".git/config", true),
+            (".env", ".env", false),
+            ("*/.env", "docs/.env", false),
+            ("*/.env", ".git/.env", true),
+            ("*.md .github/*", ".github/a/one.md", false),
+            (".github/*", ".git/config", true),
+            (".well-known/*", ".well-known/.hidden", true),
+        ] {
+            assert_eq!(filter(include).hides(path), is_hidden, "{include} {path}");
+        }
+        assert!(filter("*/.env").hides_folder(".git") && !filter(".git*/*").hides_folder(".git"));
+        assert!(!filter("").hides_folder("docs"));
     }
 
     #[test]

@@ -4,21 +4,162 @@ use std::{fs, path::Path};
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
     support::{
-        client::data,
+        client::{Client, data, id},
         command::{doctor, finding},
         in_both_modes,
-        service::Mode,
+        service::{Mode, Service},
     },
-    sync::{counts, documents, found, run, run_path, setup, source, text_of},
+    sync::{counts, documents, found, run, run_path, settled, setup, source, text_of},
 };
 
 in_both_modes!(
     a_folder_is_kept_in_step_if_the_operator_has_opened_it,
-    a_folder_that_is_not_there_is_named_and_read_once_it_is
+    a_folder_that_is_not_there_is_named_and_read_once_it_is,
+    what_is_there_again_when_somebody_says_that_it_may_go_stays,
+    hidden_files_are_left_out_unless_they_are_named,
+    a_folder_with_more_files_than_it_may_have_documents_says_so_and_is_followed
 );
+
+/// Makes a folder that sources may read, and a service for somebody that may read it.
+async fn opened(mode: Mode) -> (Service, Client, TempDir) {
+    let open = tempfile::tempdir().expect("a folder");
+    let path = open.path().to_str().expect("text").to_owned();
+    let service = setup(mode).env("LECTERN_SOURCE_FOLDERS", &path).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    (service, client, open)
+}
+
+/// The documents, as pairs of name and id, by their names.
+async fn named(client: &Client) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let mut named: Vec<_> = documents(client)
+        .await
+        .iter()
+        .map(|document| (text(&document["name"]), text(&document["id"])))
+        .collect();
+    named.sort();
+    named
+}
+
+async fn what_is_there_again_when_somebody_says_that_it_may_go_stays(mode: Mode) {
+    let (_service, client, open) = opened(mode).await;
+    let share = open.path().join("share");
+    fs::create_dir(&share).expect("a folder");
+    let write = |name: &str| fs::write(share.join(name), format!("Words of {name}.")).expect("a file");
+    let remove = |name: &str| fs::remove_file(share.join(name)).expect("a file");
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        write(name);
+    }
+    let source = source(&client, "folder", json!({"path": share})).await;
+    assert_eq!(counts(&run(&client, &source).await), [3, 0, 0, 0, 0]);
+    let before = named(&client).await;
+    let confirmed = async |asking: &Value| {
+        assert_eq!(asking["state"], "waiting", "{asking:#}");
+        data(client.post(&format!("{}/confirm", run_path(asking)), &json!({})).await);
+        settled(&client, asking).await
+    };
+
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        remove(name);
+    }
+    let asking = run(&client, &source).await;
+    assert_eq!(counts(&asking), [0, 0, 0, 3, 0], "{asking:#}");
+    // The share is mounted again; one of its files is gone indeed.
+    write("a.txt");
+    write("b.txt");
+    let ended = confirmed(&asking).await;
+    assert_eq!((&ended["state"], counts(&ended)), (&json!("succeeded"), [0, 0, 2, 1, 0]), "{ended:#}");
+    let told = "2 of the 3 documents that were gone are there again, and stay.";
+    assert_eq!(ended["warning"], told, "{ended:#}");
+    let listed = found(&client, &ended).await;
+    assert!(
+        matches!(listed.as_slice(), [(item, what, _)] if item == "c.txt" && what == "gone"),
+        "{listed:?}"
+    );
+    assert_eq!(named(&client).await, before[..2]);
+    assert_eq!(counts(&run(&client, &source).await), [0, 0, 2, 0, 0]);
+
+    // What cannot be looked for is not deleted.
+    remove("a.txt");
+    remove("b.txt");
+    let asking = run(&client, &source).await;
+    fs::rename(&share, open.path().join("elsewhere")).expect("a folder");
+    let ended = confirmed(&asking).await;
+    assert_eq!(ended["state"], "failed", "{ended:#}");
+    let why = ended["error"].as_str().expect("why");
+    assert!(why.contains("Nothing is deleted") && why.contains("no such folder"), "{why}");
+    assert_eq!(named(&client).await, before[..2]);
+}
+
+async fn hidden_files_are_left_out_unless_they_are_named(mode: Mode) {
+    let (_service, client, open) = opened(mode).await;
+    fs::create_dir(open.path().join(".git")).expect("a folder");
+    for name in [".env", ".git/config", "~$leave.docx", "leave.md"] {
+        fs::write(open.path().join(name), format!("Words of {name}.")).expect("a file");
+    }
+    let names = async || named(&client).await.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let made = source(&client, "folder", json!({"path": open.path()})).await;
+    let first = run(&client, &made).await;
+    assert_eq!((counts(&first), &first["skipped"]), ([1, 0, 0, 0, 0], &json!(3)), "{first:#}");
+    assert_eq!(names().await, ["leave.md"]);
+    let listed = found(&client, &first).await;
+    for hidden in [".env", ".git", "~$leave.docx"] {
+        let is_told = |(item, what, why): &(String, String, String)| {
+            item == hidden && what == "skipped" && why.starts_with("Hidden files")
+        };
+        assert!(listed.iter().any(is_told), "{hidden}: {listed:?}");
+    }
+    let path = format!("/sources/{}", id(&made));
+    let change = async |include: Value| {
+        let config = json!({"path": open.path(), "include": include});
+        data(client.patch(&path, &json!({"config": config, "deleteLimit": 100})).await);
+        run(&client, &made).await
+    };
+    assert_eq!(counts(&change(json!(["*", ".env"])).await), [1, 0, 1, 0, 0]);
+    assert_eq!(names().await, [".env", "leave.md"]);
+    // What is not named any more is gone, and it is said why.
+    let last = change(json!(["*"])).await;
+    assert_eq!(counts(&last), [0, 0, 1, 1, 0], "{last:#}");
+    assert!(
+        found(&client, &last)
+            .await
+            .iter()
+            .any(|(item, what, why)| { item == ".env" && what == "gone" && why.starts_with("Hidden files") })
+    );
+    assert_eq!(names().await, ["leave.md"]);
+}
+
+async fn a_folder_with_more_files_than_it_may_have_documents_says_so_and_is_followed(mode: Mode) {
+    let (_service, client, open) = opened(mode).await;
+    for name in ["2.txt", "3.txt", "4.txt"] {
+        fs::write(open.path().join(name), name).expect("a file");
+    }
+    let config = json!({"path": open.path(), "maxDocuments": 2});
+    let body = json!({"name": "Many", "type": "folder", "config": config, "deleteLimit": 100});
+    let source = client.create("/sources", &body).await;
+    let limit = |left_out| json!(format!("The limit of 2 documents is reached: {left_out} left out."));
+    let first = run(&client, &source).await;
+    assert_eq!((counts(&first), &first["warning"]), ([2, 0, 0, 0, 0], &limit(1)), "{first:#}");
+    // Be it the first of them: there are no more documents.
+    fs::write(open.path().join("1.txt"), "1.txt").expect("a file");
+    let second = run(&client, &source).await;
+    assert_eq!((counts(&second), &second["warning"]), ([0, 0, 2, 0, 0], &limit(2)), "{second:#}");
+    // And what is gone goes, which makes room.
+    fs::remove_file(open.path().join("2.txt")).expect("a file");
+    let third = run(&client, &source).await;
+    assert_eq!((counts(&third), &third["warning"]), ([0, 0, 1, 1, 0], &limit(2)), "{third:#}");
+    let fourth = run(&client, &source).await;
+    assert_eq!((counts(&fourth), &fourth["warning"]), ([1, 0, 1, 0, 0], &limit(1)), "{fourth:#}");
+    let names: Vec<_> = named(&client).await.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["1.txt", "3.txt"]);
+    fs::remove_file(open.path().join("4.txt")).expect("a file");
+    let last = run(&client, &source).await;
+    assert_eq!((counts(&last), &last["warning"]), ([0, 0, 2, 0, 0], &json!(null)), "{last:#}");
+}
 
 async fn a_folder_is_kept_in_step_if_the_operator_has_opened_it(mode: Mode) {
     let (open, shut) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));

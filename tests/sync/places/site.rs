@@ -25,7 +25,10 @@ in_both_modes!(
     a_site_that_wants_no_robots_is_left_alone,
     what_somebody_deleted_stays_away_and_what_cannot_be_had_stays,
     a_dry_run_changes_nothing,
-    links_of_a_page_that_has_not_changed_are_followed_all_or_read_anew
+    links_of_a_page_that_has_not_changed_are_followed_all_or_read_anew,
+    a_run_says_what_it_went_past_and_why,
+    pages_that_answer_again_stay_although_they_may_go,
+    a_site_with_more_pages_than_it_may_have_documents_says_so_and_is_followed
 );
 
 async fn a_large_site_is_kept_in_step_politely_and_asks_before_a_mass_deletion(mode: Mode) {
@@ -269,7 +272,8 @@ async fn what_somebody_deleted_stays_away_and_what_cannot_be_had_stays(mode: Mod
     }
     web.serve("/sitemap.xml", "text/plain", ["/a", "/b", "/c"].map(|page| web.url(page)).join("\n"));
     let source = source(&client, "site", json!({"url": web.url("/"), "discover": "sitemap"})).await;
-    assert_eq!(counts(&run(&client, &source).await), [3, 0, 0, 0, 0]);
+    let first = run(&client, &source).await;
+    assert_eq!(counts(&first), [3, 0, 0, 0, 0]);
     let all = documents(&client).await;
     let named =
         |name: &str| all.iter().find(|document| document["name"] == name).expect("it is there").clone();
@@ -279,7 +283,8 @@ async fn what_somebody_deleted_stays_away_and_what_cannot_be_had_stays(mode: Mod
     web.serve("/b", "text/html", "<title>b</title><p>Page b is another one now.</p>");
     web.status("/c", 500);
     let second = run(&client, &source).await;
-    assert_eq!(counts(&second), [0, 1, 1, 0, 1], "{:?}", found(&client, &second).await);
+    assert_eq!(counts(&second), [0, 1, 0, 0, 1], "{:?}", found(&client, &second).await);
+    assert_eq!((&first["deletedHere"], &second["deletedHere"]), (&json!(0), &json!(1)), "{second:#}");
     let bee = client.wait_until_ingested(id(&named("b"))).await;
     assert_eq!((&bee["name"], &bee["url"]), (&json!("Bee"), &json!(web.url("/b"))));
     assert!(text_of(&client, &bee).await.contains("another one now"));
@@ -325,4 +330,92 @@ async fn a_dry_run_changes_nothing(mode: Mode) {
         assert_eq!(outcomes, ["added", "changed", "gone"]);
     }
     assert_eq!(urls(&client).await, [web.url("/a"), web.url("/b")]);
+}
+
+/// Serves a list of pages.
+fn serve_list(web: &Web, pages: &[&str]) {
+    let pages: Vec<_> = pages.iter().map(|page| web.url(page)).collect();
+    web.serve("/sitemap.xml", "text/plain", pages.join("\n"));
+}
+
+async fn a_run_says_what_it_went_past_and_why(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let (web, other) = (Web::start().await, Web::start().await);
+    web.serve("/robots.txt", "text/plain", "User-agent: *\nDisallow: /private\n");
+    web.serve("/a", "text/html", html("A", &[]));
+    web.serve("/shy", "text/html", "<meta name=robots content=noindex><p>Words.</p>");
+    web.redirect("/moved", &other.url("/elsewhere"));
+    web.redirect("/round", "/and-round");
+    web.redirect("/and-round", "/round");
+    serve_list(&web, &["/a", "/private/b", "/shy", "/moved", "/round"]);
+    let source = source(&client, "site", json!({"url": web.url("/")})).await;
+    let ended = run(&client, &source).await;
+    assert_eq!((counts(&ended), &ended["skipped"]), ([1, 0, 0, 0, 0], &json!(5)), "{ended:#}");
+    let listed = found(&client, &ended).await;
+    for (page, why) in [
+        ("/private/b", "robots.txt"),
+        ("/shy", "asks not to be kept"),
+        ("/moved", "/elsewhere"),
+        ("/round", "/and-round"),
+        ("/and-round", "/round"),
+    ] {
+        let is_told = |(item, outcome, reason): &(String, String, String)| {
+            *item == web.url(page) && outcome == "skipped" && reason.contains(why)
+        };
+        assert!(listed.iter().any(is_told), "{page}: {listed:?}");
+    }
+    assert_eq!(other.hits("/elsewhere"), 0);
+}
+
+async fn pages_that_answer_again_stay_although_they_may_go(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    for page in ["/a", "/b"] {
+        web.serve(page, "text/html", html(page, &[]));
+    }
+    serve_list(&web, &["/a", "/b"]);
+    let source = source(&client, "site", json!({"url": web.url("/")})).await;
+    assert_eq!(counts(&run(&client, &source).await), [2, 0, 0, 0, 0]);
+    let before = documents(&client).await;
+    for page in ["/a", "/b"] {
+        web.status(page, 404);
+    }
+    let asking = run(&client, &source).await;
+    assert_eq!((&asking["state"], counts(&asking)), (&json!("waiting"), [0, 0, 0, 2, 0]), "{asking:#}");
+    web.serve("/a", "text/html", html("/a", &[]));
+    data(client.post(&format!("{}/confirm", run_path(&asking)), &json!({})).await);
+    let ended = settled(&client, &asking).await;
+    assert_eq!((&ended["state"], counts(&ended)), (&json!("succeeded"), [0, 0, 1, 1, 0]), "{ended:#}");
+    let told = ended["warning"].as_str().expect("what came back");
+    assert!(told.starts_with("1 of the 2 documents"), "{told}");
+    let after = documents(&client).await;
+    let [kept] = after.as_slice() else { panic!("one document: {after:#?}") };
+    assert_eq!(kept["url"], web.url("/a"));
+    assert!(before.iter().any(|document| document["id"] == kept["id"]), "it is the same document");
+}
+
+async fn a_site_with_more_pages_than_it_may_have_documents_says_so_and_is_followed(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    for page in ["/a", "/b", "/new"] {
+        web.serve(page, "text/html", html(page, &[]));
+    }
+    serve_list(&web, &["/a", "/b"]);
+    let config = json!({"url": web.url("/"), "maxDocuments": 2});
+    let body = json!({"name": "Site", "type": "site", "config": config, "deleteLimit": 50});
+    let source = client.create("/sources", &body).await;
+    let first = run(&client, &source).await;
+    assert_eq!((counts(&first), &first["warning"]), ([2, 0, 0, 0, 0], &json!(null)), "{first:#}");
+    let limit = json!("The limit of 2 documents is reached: 1 left out.");
+    for (listed, expected, warning) in [
+        (["/new", "/a", "/b"].as_slice(), [0, 0, 2, 0, 0], &limit),
+        (["/new", "/b"].as_slice(), [0, 0, 1, 1, 0], &limit),
+        (["/new", "/b"].as_slice(), [1, 0, 1, 0, 0], &json!(null)),
+    ] {
+        assert_eq!(web.hits("/new"), 0, "there is no room for it");
+        serve_list(&web, listed);
+        let ended = run(&client, &source).await;
+        assert_eq!((counts(&ended), &ended["warning"]), (expected, warning), "{listed:?}: {ended:#}");
+    }
+    assert_eq!(urls(&client).await, [web.url("/b"), web.url("/new")]);
 }

@@ -57,12 +57,11 @@ pub(super) async fn read(
     config: &BucketConfig,
     recorder: &mut RunRecorder<'_>,
 ) -> Result<Enumeration, RunFailure> {
-    let most = most_objects(config.max_documents.min(context.runtime.settings.sync.items));
+    let most = most_objects(recorder.most());
     let store = open(context, config, most / OBJECTS_PER_PAGE)?;
     let prefix = config.prefix.trim_matches('/');
     let prefix = Path::parse(prefix).map_err(|_| RunFailure::stop("The prefix cannot be part of a key"))?;
     let mut objects = store.list(Some(&prefix));
-    let mut is_complete = true;
     let mut looked_at = 0;
     while let Some(object) = objects.next().await {
         let object = object.map_err(|error| RunFailure::stop(words(&error)))?;
@@ -78,20 +77,14 @@ pub(super) async fn read(
         if object.size == 0 || is_unreadable(key) || !config.filter.admits(path) {
             continue;
         }
-        if !recorder.has_room() {
-            is_complete = false;
-            break;
-        }
         look_at(context, &store, recorder, &object, path).await?;
     }
-    Ok(Enumeration {
-        unseen: is_complete.then_some("The bucket does not have it any more."),
-        validators: None,
-    })
+    let reason = "The bucket does not have it any more.";
+    Ok(Enumeration { unseen: Some(reason), is_complete: true, validators: None })
 }
 
-/// Objects that a run looks at for so many documents.
-fn most_objects(documents: u32) -> u64 {
+/// Objects, or entries of folders, that a run looks at for so many documents.
+pub(super) fn most_objects(documents: u32) -> u64 {
     u64::from(documents) * OBJECTS_PER_DOCUMENT + OBJECTS
 }
 

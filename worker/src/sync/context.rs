@@ -13,6 +13,8 @@ use super::hosts::HostPacer;
 pub(super) struct Enumeration {
     /// Why what was not come across is not there any more; none when that cannot be said, since not everything was looked at.
     pub(super) unseen: Option<&'static str>,
+    /// Whether everything was looked at, or is known not to be part of it.
+    pub(super) is_complete: bool,
     /// By what the feed is known that was read.
     pub(super) validators: Option<(Option<String>, Option<String>)>,
 }

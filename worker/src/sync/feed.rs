@@ -32,7 +32,8 @@ pub(super) async fn read(
     let url = Url::parse(&config.url).map_err(RunFailure::stop)?;
     let mut client = PageClient::new(context, &url)?;
     let source = context.source;
-    let known = if recorder.run.is_full {
+    // What is to be deleted is looked for again, in what the feed has by now.
+    let known = if recorder.run.is_full || recorder.run.confirmed_by.is_some() {
         KnownPage::default()
     } else {
         KnownPage { etag: source.etag.as_deref(), last_modified: source.last_modified.as_deref() }
@@ -40,7 +41,7 @@ pub(super) async fn read(
     let (bytes, validators) = match client.small_file(&url, known, FEED_BYTES).await? {
         SmallFile::NotModified => {
             recorder.all_unchanged().await?;
-            return Ok(Enumeration { unseen: None, validators: None });
+            return Ok(Enumeration { unseen: None, is_complete: true, validators: None });
         }
         SmallFile::Missing => return Err(RunFailure::stop("There is no feed at this address")),
         SmallFile::Read { bytes, etag, last_modified } => (bytes, (etag, last_modified)),
@@ -52,7 +53,7 @@ pub(super) async fn read(
         texts: !config.full_pages,
         max_entries: MAX_LISTED,
     };
-    let Some(Listing::Feed(FeedListing { entries, mut is_complete })) =
+    let Some(Listing::Feed(FeedListing { entries, is_complete })) =
         listing::read(context.sandbox, order, &bytes).await?
     else {
         return Err(RunFailure::stop(
@@ -62,16 +63,12 @@ pub(super) async fn read(
     drop(bytes);
     let mut seen = HashSet::new();
     for entry in entries {
-        if !recorder.has_room() {
-            is_complete = false;
-            break;
-        }
         if seen.insert(entry.key.clone()) {
             look_at(&mut client, config, recorder, entry).await?;
         }
     }
     let unseen = (config.only_current && is_complete).then_some("The feed does not have it any more.");
-    Ok(Enumeration { unseen, validators: Some(validators) })
+    Ok(Enumeration { unseen, is_complete, validators: Some(validators) })
 }
 
 async fn look_at(

@@ -7,6 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use lectern_db::sync::items;
 use lectern_shared::{
     compute::ComputeStopped,
     config::SyncSettings,
@@ -16,6 +17,7 @@ use rustix::fs::{Mode, OFlags, open, openat};
 use tokio_util::io::ReaderStream;
 
 use super::{
+    bucket::most_objects,
     context::{Enumeration, SyncContext},
     failure::RunFailure,
     item::{FoundItem, ItemValidators, StagedFile, StagingFailure, is_unreadable},
@@ -24,6 +26,17 @@ use super::{
 
 /// Folders within folders that are looked into.
 const DEEPEST: usize = 64;
+
+/// Things of one folder of which it is said that they are left out.
+const MOST_NAMED: usize = 1_000;
+
+/// Why something in a folder becomes no document.
+const HIDDEN: &str =
+    "Hidden files and folders, and the locks of editors, are left out, unless include names them.";
+const LINK: &str = "It is a link, which is not followed.";
+const NO_FILE: &str = "It is no file.";
+const NO_TEXT: &str = "Its name is not UTF-8.";
+const TOO_DEEP: &str = "It lies too deep in the folder.";
 
 /// A file, as a folder lists it.
 struct ListedFile {
@@ -35,9 +48,15 @@ struct ListedFile {
 }
 
 /// The files of a folder.
+#[derive(Default)]
 struct FolderListing {
     files: Vec<ListedFile>,
-    is_complete: bool,
+    /// New files that are not listed, since there are so many.
+    left_out: u64,
+    /// What is no file to be read, and why.
+    skipped: Vec<(String, &'static str)>,
+    /// Whether there was more to look at.
+    is_cut_off: bool,
 }
 
 /// Reads a folder.
@@ -47,20 +66,39 @@ pub(super) async fn read(
     recorder: &mut RunRecorder<'_>,
 ) -> Result<Enumeration, RunFailure> {
     let (settings, wanted) = (context.runtime.settings.sync.clone(), config.path.clone());
-    let (filter, most) = (config.filter.clone(), config.max_documents.min(settings.items) as usize);
+    let (filter, most) = (config.filter.clone(), recorder.most());
+    let known: HashSet<String> =
+        items::keys(&context.runtime.db, context.source.id).await?.into_iter().collect();
+    // Of a folder that was read before.
+    let hidden_by_now: Vec<String> = known.iter().filter(|key| filter.hides(key)).cloned().collect();
     let listed = context.folders.run(move || {
         let root = opened(&settings, &wanted)?;
-        let files = list(&root, &HiddenPlaces::of(&settings), &filter, most)
+        let search = FolderSearch {
+            root: &root,
+            hidden: &HiddenPlaces::of(&settings),
+            filter: &filter,
+            known: &known,
+            most: most as usize,
+            most_entries: most_objects(most),
+        };
+        let listing = search
+            .list()
             .map_err(|error| RunFailure::stop(format!("The folder cannot be read: {}", error.kind())))?;
-        Ok::<_, RunFailure>((root, files))
+        Ok::<_, RunFailure>((root, listing))
     });
     let (root, listing) =
         listed.await.map_err(|ComputeStopped| RunFailure::stop("The folder could not be read"))??;
     for file in &listing.files {
         look_at(context, &root, recorder, file).await?;
     }
+    recorder.left_out += listing.left_out;
+    let hidden_by_now = hidden_by_now.into_iter().map(|key| (key, HIDDEN));
+    for (key, reason) in listing.skipped.into_iter().chain(hidden_by_now) {
+        recorder.skip(&key, reason).await?;
+    }
     let reason = "The folder does not have it any more.";
-    Ok(Enumeration { unseen: listing.is_complete.then_some(reason), validators: None })
+    let is_complete = !listing.is_cut_off;
+    Ok(Enumeration { unseen: is_complete.then_some(reason), is_complete, validators: None })
 }
 
 async fn look_at(
@@ -149,46 +187,118 @@ fn opened(settings: &SyncSettings, wanted: &str) -> Result<PathBuf, RunFailure> 
     }
 }
 
-/// The files of a folder and those below it that pass a filter and are not hidden, in the order of their paths.
-fn list(root: &Path, hidden: &HiddenPlaces, filter: &PathFilter, most: usize) -> io::Result<FolderListing> {
-    let mut listing = FolderListing { files: Vec::new(), is_complete: true };
-    let mut folders = vec![(root.to_owned(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
-        let mut entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries.into_iter().rev() {
-            // Of a link itself, not of what it leads to.
-            let metadata = match entry.metadata() {
-                Ok(metadata) => metadata,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            if hidden.has(&metadata) {
-                continue;
+/// A search for the files of a folder and those below it that pass a filter and are not hidden.
+struct FolderSearch<'s> {
+    root: &'s Path,
+    hidden: &'s HiddenPlaces,
+    filter: &'s PathFilter,
+    /// Of what there are documents: it is listed however much else there is.
+    known: &'s HashSet<String>,
+    /// New files that are listed, at most.
+    most: usize,
+    /// What is looked at, at most.
+    most_entries: u64,
+}
+
+impl FolderSearch<'_> {
+    /// The files, in the order of their paths.
+    fn list(&self) -> io::Result<FolderListing> {
+        let mut listing = FolderListing::default();
+        let mut folders = vec![(self.root.to_owned(), 0)];
+        let (mut looked_at, mut new) = (0, 0);
+        while let Some((folder, depth)) = folders.pop() {
+            let mut entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
+            entries.sort_by_key(fs::DirEntry::file_name);
+            let mut below = Vec::new();
+            for entry in entries {
+                looked_at += 1;
+                if looked_at > self.most_entries {
+                    listing.is_cut_off = true;
+                    listing.files.sort_by(|a, b| a.path.cmp(&b.path));
+                    return Ok(listing);
+                }
+                match self.look(&entry, depth)? {
+                    FoundEntry::Folder => below.push((entry.path(), depth + 1)),
+                    FoundEntry::File(file) if self.known.contains(&file.path) => listing.files.push(file),
+                    FoundEntry::File(_) if new >= self.most => listing.left_out += 1,
+                    FoundEntry::File(file) => {
+                        new += 1;
+                        listing.files.push(file);
+                    }
+                    FoundEntry::Skipped(path, why) if listing.skipped.len() < MOST_NAMED => {
+                        listing.skipped.push((path, why));
+                    }
+                    FoundEntry::Skipped(..) | FoundEntry::Nothing => {}
+                }
             }
-            let path = entry.path();
-            if metadata.is_dir() && depth < DEEPEST {
-                folders.push((path, depth + 1));
-                continue;
+            folders.extend(below.into_iter().rev());
+        }
+        listing.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(listing)
+    }
+
+    /// What something in a folder is that is so deep below the first one.
+    fn look(&self, entry: &fs::DirEntry, depth: usize) -> io::Result<FoundEntry> {
+        // Of a link itself, not of what it leads to.
+        let metadata = match entry.metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FoundEntry::Nothing),
+            Err(error) => return Err(error),
+        };
+        if self.hidden.has(&metadata) {
+            return Ok(FoundEntry::Nothing);
+        }
+        let path = entry.path();
+        let Ok(within) = path.strip_prefix(self.root) else { return Ok(FoundEntry::Nothing) };
+        let Some(within) = within.to_str() else {
+            return Ok(self.skipped(&within.to_string_lossy(), NO_TEXT));
+        };
+        let name = within.rsplit('/').next().unwrap_or(within);
+        Ok(if metadata.is_dir() {
+            match (self.filter.hides_folder(name), depth < DEEPEST) {
+                (true, _) => self.skipped(within, HIDDEN),
+                (false, false) => self.skipped(within, TOO_DEEP),
+                (false, true) => FoundEntry::Folder,
             }
-            let within = path.strip_prefix(root).ok().and_then(Path::to_str);
-            let Some(within) = within.filter(|_| metadata.is_file()) else { continue };
-            if is_unreadable(within) || !filter.admits(within) {
-                continue;
-            }
-            if listing.files.len() >= most {
-                listing.is_complete = false;
-                return Ok(listing);
-            }
-            listing.files.push(ListedFile {
+        } else if self.filter.hides(within) {
+            self.skipped(within, HIDDEN)
+        } else if is_unreadable(within) {
+            FoundEntry::Nothing
+        } else if metadata.is_symlink() {
+            self.skipped(within, LINK)
+        } else if !metadata.is_file() {
+            self.skipped(within, NO_FILE)
+        } else if self.filter.admits(within) {
+            FoundEntry::File(ListedFile {
                 path: within.to_owned(),
                 bytes: metadata.len(),
                 version: format!("{}.{} {}", metadata.mtime(), metadata.mtime_nsec(), metadata.len()),
-            });
+            })
+        } else {
+            FoundEntry::Nothing
+        })
+    }
+
+    /// Something that is left out, unless nobody wants to hear of it.
+    fn skipped(&self, path: &str, why: &'static str) -> FoundEntry {
+        if self.filter.excludes(path) {
+            FoundEntry::Nothing
+        } else {
+            FoundEntry::Skipped(path.to_owned(), why)
         }
     }
-    listing.files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(listing)
+}
+
+/// What something in a folder is.
+enum FoundEntry {
+    /// A folder that is looked into.
+    Folder,
+    /// A file that is meant.
+    File(ListedFile),
+    /// What is left out, by its path, and why.
+    Skipped(String, &'static str),
+    /// What is not meant.
+    Nothing,
 }
 
 /// Opens a file below a folder, whatever has become of what is between: no link is followed, and nothing that is no file is waited for.
@@ -207,12 +317,23 @@ fn open_within(root: &Path, path: &str) -> io::Result<fs::File> {
 
 #[cfg(test)]
 mod tests {
-    use std::{io::Read, os::unix::fs::symlink, time::Duration};
+    use std::{
+        ffi::OsStr,
+        io::Read,
+        os::unix::{ffi::OsStrExt, fs::symlink},
+        time::Duration,
+    };
 
     use super::*;
 
     fn settings(folder: &Path, hidden: Vec<PathBuf>) -> SyncSettings {
         SyncSettings { folders: vec![folder.to_owned()], hidden, runs: 1, pause: Duration::ZERO, items: 10 }
+    }
+
+    fn listed(root: &Path, hidden: &HiddenPlaces, most: usize) -> FolderListing {
+        let (filter, known) = (PathFilter::default(), HashSet::new());
+        let search = FolderSearch { root, hidden, filter: &filter, known: &known, most, most_entries: 100 };
+        search.list().unwrap()
     }
 
     #[test]
@@ -227,7 +348,7 @@ mod tests {
         fs::hard_link(&config, root.path().join("linked.toml")).unwrap();
         let settings = settings(root.path(), vec![data.clone(), config]);
         let hidden = HiddenPlaces::of(&settings);
-        let listing = list(root.path(), &hidden, &PathFilter::default(), 10).unwrap();
+        let listing = listed(root.path(), &hidden, 10);
         let paths: Vec<_> = listing.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["open.txt"]);
         let is_open = |path: &Path| opened(&settings, path.to_str().unwrap()).is_ok();
@@ -245,9 +366,12 @@ mod tests {
         symlink(outside.path().join("secret.txt"), root.path().join("secret.txt")).unwrap();
 
         let nothing = HiddenPlaces(HashSet::new());
-        let listing = list(root.path(), &nothing, &PathFilter::default(), 10).unwrap();
+        let listing = listed(root.path(), &nothing, 10);
         let paths: Vec<_> = listing.files.iter().map(|file| file.path.as_str()).collect();
-        assert_eq!((paths, listing.is_complete), (vec!["a/one.txt"], true));
+        assert_eq!((paths, listing.is_cut_off), (vec!["a/one.txt"], false));
+        let mut skipped = listing.skipped;
+        skipped.sort_unstable();
+        assert_eq!(skipped, [("link".to_owned(), LINK), ("secret.txt".to_owned(), LINK)]);
         let mut text = String::new();
         open_within(root.path(), "a/one.txt").unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "one");
@@ -269,16 +393,47 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_too_many_files_is_not_whole() {
+    fn of_a_folder_with_too_many_files_those_that_are_known_are_listed_and_the_others_counted() {
         let root = tempfile::tempdir().unwrap();
-        for name in ["1.txt", "2.txt", "3.txt", "4.png"] {
+        for name in ["1.txt", "2.txt", "3.txt", "4.png", "9.txt"] {
             fs::write(root.path().join(name), name).unwrap();
         }
-        let count = |most| {
-            let nothing = HiddenPlaces(HashSet::new());
-            let listing = list(root.path(), &nothing, &PathFilter::default(), most).unwrap();
-            (listing.files.len(), listing.is_complete)
+        let nothing = HiddenPlaces(HashSet::new());
+        let known = HashSet::from(["9.txt".to_owned()]);
+        let list = |most, most_entries| {
+            let filter = PathFilter::default();
+            let search = FolderSearch {
+                root: root.path(),
+                hidden: &nothing,
+                filter: &filter,
+                known: &known,
+                most,
+                most_entries,
+            };
+            let listing = search.list().unwrap();
+            let paths: Vec<_> = listing.files.into_iter().map(|file| file.path).collect();
+            (paths.join(" "), listing.left_out, listing.is_cut_off)
         };
-        assert_eq!((count(2), count(3)), ((2, false), (3, true)));
+        assert_eq!(list(2, 5), ("1.txt 2.txt 9.txt".to_owned(), 1, false));
+        assert_eq!(list(3, 5), ("1.txt 2.txt 3.txt 9.txt".to_owned(), 0, false));
+        assert_eq!(list(2, 2), ("1.txt 2.txt".to_owned(), 0, true));
+    }
+
+    #[test]
+    fn what_is_hidden_is_said_to_be_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join(".git")).unwrap();
+        for name in ["open.txt", ".secret", ".git/config", "~$plan.docx"] {
+            fs::write(root.path().join(name), name).unwrap();
+        }
+        fs::write(root.path().join(OsStr::from_bytes(b"caf\xe9.txt")), "coffee").unwrap();
+        let listing = listed(root.path(), &HiddenPlaces(HashSet::new()), 10);
+        let paths: Vec<_> = listing.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["open.txt"]);
+        let mut skipped = listing.skipped;
+        skipped.sort_unstable();
+        let told =
+            [(".git", HIDDEN), (".secret", HIDDEN), ("caf\u{fffd}.txt", NO_TEXT), ("~$plan.docx", HIDDEN)];
+        assert_eq!(skipped, told.map(|(path, why)| (path.to_owned(), why)));
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod robots;
 mod run;
 mod site;
 mod sitemap;
+mod warning;
 
 use std::{collections::HashSet, time::Duration};
 

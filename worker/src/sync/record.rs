@@ -1,7 +1,9 @@
 //! What a run makes of what it finds: documents, and what is known of their items from then on. Each is one transaction that keeps the
 //! run's claim too, so that two workers never do the same thing.
 
-use std::{io, pin::pin};
+mod notes;
+
+use std::{collections::HashSet, io, pin::pin};
 
 use lectern_db::{
     self as db, Tx,
@@ -46,6 +48,8 @@ pub(super) enum ItemState {
     Settled(Option<SyncItem>),
     /// It is to be looked at; what is known of it.
     Open(Option<SyncItem>),
+    /// It is new, and the source may have no more documents.
+    LeftOut,
 }
 
 /// Writes down what a run finds.
@@ -55,6 +59,18 @@ pub(super) struct RunRecorder<'a> {
     pub(super) source: &'a SyncSource,
     /// So far, with what was found before the run was cut off.
     pub(super) counts: SyncCounts,
+    /// How many new things were left out, since the source may have no more documents.
+    pub(super) left_out: u64,
+    /// Whether these may have led to more.
+    pub(super) may_leave_out_more: bool,
+    /// What a run that was confirmed has found gone once more.
+    pub(super) still_gone: HashSet<String>,
+    /// Documents that the source has, or would have in a dry run.
+    documents: i64,
+    /// New things that could not be had.
+    failed_new: i64,
+    /// Things that were noted as skipped.
+    skipped: usize,
     resumed: bool,
     /// Why no document can be added any more.
     no_room: Option<String>,
@@ -62,75 +78,36 @@ pub(super) struct RunRecorder<'a> {
 
 impl<'a> RunRecorder<'a> {
     pub(super) fn new(runtime: &'a Runtime, run: &'a SyncRun, source: &'a SyncSource) -> Self {
-        let resumed = run.counts != SyncCounts::default();
-        Self { runtime, run, source, counts: run.counts, resumed, no_room: None }
-    }
-
-    /// Whether the source may have more documents than were come across.
-    pub(super) fn has_room(&self) -> bool {
-        let SyncCounts { added, changed, unchanged, failed, .. } = self.counts;
-        let most = self.source.config.0.max_documents().min(self.runtime.settings.sync.items);
-        added + changed + unchanged + failed < i64::from(most)
-    }
-
-    /// How something stands.
-    pub(super) async fn look(&self, key: &str) -> Result<ItemState, RunFailure> {
-        let db = &self.runtime.db;
-        let known = items::find(db, self.run.source_id, key).await?;
-        let seen = known.as_ref().is_some_and(|known| known.seen_run == Some(self.run.id));
-        let settled = seen || self.resumed && items::outcome(db, self.run.id, key).await?.is_some();
-        Ok(if settled { ItemState::Settled(known) } else { ItemState::Open(known) })
-    }
-
-    /// What of an item still holds, so that what has not changed need not be read.
-    pub(super) fn current<'k>(&self, known: Option<&'k SyncItem>) -> Option<&'k SyncItem> {
-        known.filter(|_| !self.run.is_full)
-    }
-
-    /// Notes that something is as it was.
-    pub(super) async fn unchanged(&mut self, known: &SyncItem) -> Result<(), RunFailure> {
-        let more = SyncCounts { unchanged: 1, ..SyncCounts::default() };
-        let mut tx = self.begin(&more, Durability::Relaxed).await?;
-        items::see(&mut tx, self.run, &known.item_key).await?;
-        self.commit(tx, more).await
-    }
-
-    /// Notes that everything is as it was.
-    pub(super) async fn all_unchanged(&mut self) -> Result<(), RunFailure> {
-        let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
-        let seen = items::see_all(&mut tx, self.run).await?;
-        let more = SyncCounts { unchanged: seen.cast_signed(), ..SyncCounts::default() };
-        self.hold(&mut tx, &more).await?;
-        self.commit(tx, more).await
-    }
-
-    /// Notes that something could not be had. Its document, if there is one, stays as it was.
-    pub(super) async fn failed(
-        &mut self,
-        key: &str,
-        reason: &str,
-        known: Option<&SyncItem>,
-    ) -> Result<(), RunFailure> {
-        let key = key.get(..key.floor_char_boundary(LONGEST_KEY)).unwrap_or(key);
-        let more = SyncCounts { failed: 1, ..SyncCounts::default() };
-        let mut tx = self.begin(&more, Durability::Relaxed).await?;
-        if known.is_some() {
-            items::see(&mut tx, self.run, key).await?;
+        let would_be_added = if run.dry_run { run.counts.added } else { 0 };
+        Self {
+            runtime,
+            run,
+            source,
+            counts: run.counts,
+            left_out: 0,
+            may_leave_out_more: false,
+            still_gone: HashSet::new(),
+            documents: source.documents + would_be_added,
+            failed_new: 0,
+            skipped: 0,
+            resumed: run.counts != SyncCounts::default() || run.confirmed_by.is_some(),
+            no_room: None,
         }
-        let document = known.filter(|known| known.is_alive).map(|known| known.document_id);
-        items::note(&mut tx, self.run, key, SyncOutcome::Failed, Some(reason), document).await?;
-        self.commit(tx, more).await
     }
 
-    /// Notes that something is not there any more.
-    pub(super) async fn gone(&mut self, known: &SyncItem, reason: &str) -> Result<(), RunFailure> {
-        if !known.is_alive {
-            return Ok(());
-        }
-        let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
-        let document = Some(known.document_id);
-        items::note(&mut tx, self.run, &known.item_key, SyncOutcome::Gone, Some(reason), document).await?;
-        self.commit(tx, SyncCounts::default()).await
+    /// The most documents that the source may have.
+    pub(super) fn most(&self) -> u32 {
+        self.source.config.0.max_documents().min(self.runtime.settings.sync.items)
+    }
+
+    /// Whether the source has as many documents as it may.
+    pub(super) fn is_full(&self) -> bool {
+        self.documents >= i64::from(self.most())
+    }
+
+    /// Whether new things are looked at. As many that cannot be had are enough, so that a run has an end.
+    fn has_room(&self) -> bool {
+        !self.is_full() && self.failed_new < i64::from(self.most())
     }
 
     /// Notes something that was found: makes a document of it, gives its document the new content, or leaves it as it is.
@@ -159,11 +136,7 @@ impl<'a> RunRecorder<'a> {
         };
         match known {
             Some(known) if stays => {
-                let more = SyncCounts {
-                    unchanged: 1,
-                    bytes: item.staged.bytes.cast_signed(),
-                    ..SyncCounts::default()
-                };
+                let more = SyncCounts { bytes: item.staged.bytes.cast_signed(), ..notes::as_it_was(&known) };
                 let mut tx = self.begin(&more, Durability::Relaxed).await?;
                 self.put(&mut tx, item.key, known.document_id, item.validators, &version).await?;
                 self.commit(tx, more).await
@@ -191,6 +164,10 @@ impl<'a> RunRecorder<'a> {
         identity: FileIdentity,
         version: &str,
     ) -> Result<(), RunFailure> {
+        if !self.has_room() {
+            self.left_out += 1;
+            return Ok(());
+        }
         let more = SyncCounts { added: 1, bytes: item.staged.bytes.cast_signed(), ..SyncCounts::default() };
         if self.run.dry_run {
             return self.note(item.key, SyncOutcome::Added, None, more).await;
@@ -314,7 +291,7 @@ impl<'a> RunRecorder<'a> {
             // Somebody has just deleted it.
             Ok(Ok(None)) => {
                 blobs.remove(&stored.key).await?;
-                self.unchanged(&known).await
+                self.unchanged(&SyncItem { is_alive: false, ..known }).await
             }
             Ok(Err(why)) => {
                 blobs.remove(&stored.key).await?;
@@ -355,6 +332,7 @@ impl<'a> RunRecorder<'a> {
         if self.run.dry_run {
             return Ok(items::see(tx, self.run, key).await?);
         }
+        self.take_back(tx, key).await?;
         let item = SeenItem { key, document, etag, last_modified, sha256: Some(version), links };
         Ok(items::put(tx, self.run, &item).await?)
     }
@@ -431,10 +409,12 @@ impl<'a> RunRecorder<'a> {
     }
 
     fn count(&mut self, more: SyncCounts) {
-        let SyncCounts { added, changed, unchanged, failed, bytes, .. } = more;
+        let SyncCounts { added, changed, unchanged, deleted_here, failed, bytes, gone: _ } = more;
+        self.documents += added;
         self.counts.added += added;
         self.counts.changed += changed;
         self.counts.unchanged += unchanged;
+        self.counts.deleted_here += deleted_here;
         self.counts.failed += failed;
         self.counts.bytes += bytes;
     }

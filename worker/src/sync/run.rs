@@ -29,7 +29,7 @@ use super::{
     feed, folder,
     hosts::HostPacer,
     record::RunRecorder,
-    site,
+    site, warning,
 };
 
 /// Documents that are looked up at a time when they are deleted.
@@ -55,29 +55,62 @@ impl<'a> SyncRunner<'a> {
     pub(super) async fn go(&self) -> Result<SyncRunState, RunFailure> {
         let source = sync::find(&self.runtime.db, self.run.workspace_id, self.run.source_id).await?;
         let source = source.ok_or(RunFailure::Lost)?;
-        if let Some(by) = self.run.confirmed_by {
-            // That is gone from the source as it is still: whoever changes it ends the run under the workspace's lock, under which each
-            // deletion makes sure that the run is this worker's, and the source the same.
-            return self.delete_gone(&source, by).await;
-        }
-        let secret = self.open(&source)?;
+        let mut recorder = RunRecorder::new(self.runtime, &self.run, &source);
+        let read = Box::pin(self.read(&source, &mut recorder)).await;
+        let Some(by) = self.run.confirmed_by else {
+            return self.conclude(&source, &read?, &recorder).await;
+        };
+        // What is there again by now stays.
+        let read = read.map_err(|failure| match failure {
+            RunFailure::Stopped(why) => {
+                RunFailure::stop(format!("Nothing is deleted, since it could not be looked for again. {why}"))
+            }
+            failure => failure,
+        })?;
+        self.delete_confirmed(&source, &read, &recorder, by).await
+    }
+
+    /// Looks at what there is.
+    async fn read(
+        &self,
+        source: &SyncSource,
+        recorder: &mut RunRecorder<'_>,
+    ) -> Result<Enumeration, RunFailure> {
+        let secret = self.open(source)?;
         let context = SyncContext {
             runtime: self.runtime,
             sandbox: &self.sandbox,
             pacer: self.pacer,
             folders: self.folders,
-            source: &source,
+            source,
             secret: &secret,
         };
-        let mut recorder = RunRecorder::new(self.runtime, &self.run, &source);
-        let enumeration = match &source.config.0 {
-            SyncConfig::Site(site) => Box::pin(site::read(&context, site, &mut recorder)).await?,
-            SyncConfig::Feed(feed) => Box::pin(feed::read(&context, feed, &mut recorder)).await?,
-            SyncConfig::S3(bucket) => Box::pin(bucket::read(&context, bucket, &mut recorder)).await?,
-            SyncConfig::Folder(folder) => Box::pin(folder::read(&context, folder, &mut recorder)).await?,
-        };
-        let counts = recorder.counts;
-        self.conclude(&source, &enumeration, &counts).await
+        match &source.config.0 {
+            SyncConfig::Site(site) => Box::pin(site::read(&context, site, recorder)).await,
+            SyncConfig::Feed(feed) => Box::pin(feed::read(&context, feed, recorder)).await,
+            SyncConfig::S3(bucket) => Box::pin(bucket::read(&context, bucket, recorder)).await,
+            SyncConfig::Folder(folder) => Box::pin(folder::read(&context, folder, recorder)).await,
+        }
+    }
+
+    /// Begins a transaction that keeps the run's claim, with the source as it stays until that ends; or tells how the run has ended, where
+    /// the source was changed since it was read.
+    async fn begin(&self, source: &SyncSource) -> Result<Result<(Tx, SyncSource), SyncRunState>, RunFailure> {
+        let claim = self.run.claim_id.ok_or(RunFailure::Lost)?;
+        let db = &self.runtime.db;
+        // What was confirmed frees a disk that is full.
+        let essential = self.run.confirmed_by.is_some();
+        let mut tx = if essential { db.begin_essential().await? } else { db.begin().await? };
+        db::locks::lock_workspace(&mut tx, self.run.workspace_id).await?;
+        let current = sync::lock(&mut tx, self.run.workspace_id, source.id).await?.ok_or(RunFailure::Lost)?;
+        if current.config != source.config {
+            return self.begin_anew(tx).await.map(Err);
+        }
+        let nothing = SyncCounts::default();
+        if !runs::hold(&mut tx, self.run.id, claim, lease_end(&self.runtime.jobs), &nothing).await? {
+            return Err(RunFailure::Lost);
+        }
+        Ok(Ok((tx, current)))
     }
 
     /// Deletes what is gone, or asks.
@@ -85,33 +118,26 @@ impl<'a> SyncRunner<'a> {
         &self,
         source: &SyncSource,
         enumeration: &Enumeration,
-        counts: &SyncCounts,
+        recorder: &RunRecorder<'_>,
     ) -> Result<SyncRunState, RunFailure> {
-        let claim = self.run.claim_id.ok_or(RunFailure::Lost)?;
-        let mut tx = self.runtime.db.begin().await?;
-        db::locks::lock_workspace(&mut tx, self.run.workspace_id).await?;
-        let current = sync::lock(&mut tx, self.run.workspace_id, source.id).await?.ok_or(RunFailure::Lost)?;
-        if current.config != source.config {
-            return self.begin_anew(tx).await;
-        }
-        let nothing = SyncCounts::default();
-        if !runs::hold(&mut tx, self.run.id, claim, lease_end(&self.runtime.jobs), &nothing).await? {
-            return Err(RunFailure::Lost);
-        }
+        let (mut tx, current) = match self.begin(source).await? {
+            Ok(begun) => begun,
+            Err(ended) => return Ok(ended),
+        };
         if let Some(reason) = enumeration.unseen {
             items::note_unseen(&mut tx, &self.run, reason).await?;
         }
-        // What failed is to be tried again, and so read again.
-        if let Some((etag, last_modified)) =
-            enumeration.validators.as_ref().filter(|_| counts.failed == 0 && !self.run.dry_run)
-        {
+        // What failed is to be tried again, and so read again; and so is what was left out.
+        let is_settled = recorder.counts.failed == 0 && recorder.left_out == 0 && !self.run.dry_run;
+        if let Some((etag, last_modified)) = enumeration.validators.as_ref().filter(|_| is_settled) {
             sync::set_validators(&mut tx, source.id, etag.as_deref(), last_modified.as_deref()).await?;
         }
+        runs::warn(&mut tx, &self.run, warning::of_reading(recorder, enumeration).as_deref()).await?;
         let (there, gone) = items::share_gone(&mut tx, &self.run).await?;
         if self.run.dry_run || gone == 0 {
             return self.end_in(tx, SyncRunState::Succeeded, None).await;
         }
-        let before = there - counts.added;
+        let before = there - recorder.counts.added;
         if gone * 100 > current.delete_limit * before {
             let asks = format!(
                 "{gone} of {before} documents are gone, which is more than the limit of {} %. Confirm the run to delete them, or \
@@ -123,6 +149,35 @@ impl<'a> SyncRunner<'a> {
         }
         tx.commit().await?;
         self.delete_gone(source, source.owner.creator()).await
+    }
+
+    /// Deletes what was gone when somebody was asked, and is gone still. Nobody was asked of anything else.
+    async fn delete_confirmed(
+        &self,
+        source: &SyncSource,
+        enumeration: &Enumeration,
+        recorder: &RunRecorder<'_>,
+        by: UserId,
+    ) -> Result<SyncRunState, RunFailure> {
+        let mut tx = match self.begin(source).await? {
+            Ok((tx, _)) => tx,
+            Err(ended) => return Ok(ended),
+        };
+        if enumeration.unseen.is_none() {
+            for key in items::gone(&mut tx, self.run.id).await? {
+                if !recorder.still_gone.contains(&key) {
+                    items::take_back(&mut tx, self.run.id, &key).await?;
+                }
+            }
+        }
+        let (_, gone) = items::share_gone(&mut tx, &self.run).await?;
+        let returned = warning::of_return(self.run.counts.gone, gone, enumeration.unseen.is_some());
+        let said: Vec<String> =
+            returned.into_iter().chain(warning::of_reading(recorder, enumeration)).collect();
+        let said = Some(said.join(" ")).filter(|said| !said.is_empty());
+        runs::warn(&mut tx, &self.run, said.as_deref()).await?;
+        tx.commit().await?;
+        self.delete_gone(source, by).await
     }
 
     /// Ends the run, since what it has read is not the source any more, and queues one like it: nothing that it has not come across is gone,

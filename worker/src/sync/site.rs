@@ -38,6 +38,9 @@ const LISTED_BYTES: usize = 32 << 20;
 /// Pages that are looked up at a time at the end.
 const LOOKED_UP: u32 = 500;
 
+/// Why a page is not asked for.
+const NOT_FOR_ROBOTS: &str = "The site's robots.txt does not let robots read it.";
+
 /// Ends of addresses of what is only part of a page, or another way to it.
 const PARTS_OF_PAGES: [&str; 6] = ["css", "js", "map", "mjs", "rss", "svg"];
 
@@ -50,7 +53,7 @@ pub(super) async fn read(
     let start = Url::parse(&config.url).map_err(RunFailure::stop)?;
     let start = without_fragment(start);
     let client = PageClient::new(context, &start)?;
-    let most = config.max_documents.min(context.runtime.settings.sync.items) as usize;
+    let most = recorder.most() as usize;
     let mut reader = SiteReader {
         client,
         sandbox: context.sandbox,
@@ -118,7 +121,8 @@ impl SiteReader<'_, '_, '_> {
         } else {
             "The site does not list it any more."
         };
-        Ok(Enumeration { unseen: self.is_complete.then_some(reason), validators: None })
+        let is_complete = self.is_complete;
+        Ok(Enumeration { unseen: is_complete.then_some(reason), is_complete, validators: None })
     }
 
     /// Queues a page of the site, unless it was seen before.
@@ -154,7 +158,7 @@ impl SiteReader<'_, '_, '_> {
 
     async fn visit_frontier(&mut self) -> Result<(), RunFailure> {
         while let Some((page, depth)) = self.frontier.pages.pop_front() {
-            if !self.recorder.has_room() || self.requests > 4 * self.most + 100 {
+            if self.requests > 4 * self.most + 100 {
                 self.is_complete = false;
                 self.frontier.pages.clear();
                 return Ok(());
@@ -163,18 +167,29 @@ impl SiteReader<'_, '_, '_> {
                 self.look_at(&page, depth).await?;
             } else {
                 self.is_restricted = true;
+                self.recorder.skip(page.as_str(), NOT_FOR_ROBOTS).await?;
             }
         }
         if self.is_restricted && self.requests == 0 && self.recorder.counts == SyncCounts::default() {
-            return Err(RunFailure::stop("The site's robots.txt does not let robots read it"));
+            return Err(RunFailure::stop(NOT_FOR_ROBOTS));
         }
         Ok(())
     }
 
     async fn look_at(&mut self, page: &Url, depth: u32) -> Result<(), RunFailure> {
-        let known = match self.recorder.look(page.as_str()).await? {
+        let state = if self.follows && *page == self.start {
+            // Everything else is found by it.
+            self.recorder.look_anyhow(page.as_str()).await?
+        } else {
+            self.recorder.look(page.as_str()).await?
+        };
+        let known = match state {
             ItemState::Settled(known) => return self.go_on_from(page, depth, known.as_ref()).await,
             ItemState::Open(known) => known,
+            ItemState::LeftOut => {
+                self.recorder.may_leave_out_more |= self.follows;
+                return Ok(());
+            }
         };
         let current = self.recorder.current(known.as_ref());
         // Of a page that has not changed, nobody would say where it leads.
@@ -194,23 +209,7 @@ impl SiteReader<'_, '_, '_> {
                 self.fail(page, "The server says that it has not changed, which nobody asked.", None).await
             }
             (PageAnswer::Page(found), known) => self.found(page, depth, *found, known).await,
-            (PageAnswer::Moved(PageRedirect { to, is_permanent }), known) => {
-                let words = to.as_ref().map_or_else(|| "elsewhere".to_owned(), shown);
-                let reason = format!("It redirects to {words}.");
-                match known {
-                    Some(known) if is_permanent => self.recorder.gone(&known, &reason).await?,
-                    // A site that is being worked on leads from everywhere to one page.
-                    Some(known) => self.recorder.failed(page.as_str(), &reason, Some(&known)).await?,
-                    None => {}
-                }
-                if let Some(to) = to {
-                    if *page == self.start && is_same_site(&to, &self.start) {
-                        self.start = to.clone();
-                    }
-                    self.queue(to, depth);
-                }
-                Ok(())
-            }
+            (PageAnswer::Moved(redirect), known) => self.moved(page, depth, redirect, known).await,
             (PageAnswer::Missing(status), Some(known)) => {
                 self.recorder.gone(&known, &format!("The server answers with status {status}.")).await
             }
@@ -224,6 +223,31 @@ impl SiteReader<'_, '_, '_> {
             }
             (PageAnswer::Failed(reason), known) => self.fail(page, &reason, known.as_ref()).await,
         }
+    }
+
+    async fn moved(
+        &mut self,
+        page: &Url,
+        depth: u32,
+        redirect: PageRedirect,
+        known: Option<SyncItem>,
+    ) -> Result<(), RunFailure> {
+        let PageRedirect { to, is_permanent } = redirect;
+        let words = to.as_ref().map_or_else(|| "elsewhere".to_owned(), shown);
+        let reason = format!("It redirects to {words}.");
+        match known {
+            Some(known) if is_permanent => self.recorder.gone(&known, &reason).await?,
+            // A site that is being worked on leads from everywhere to one page.
+            Some(known) => self.recorder.failed(page.as_str(), &reason, Some(&known)).await?,
+            None => self.recorder.skip(page.as_str(), &reason).await?,
+        }
+        if let Some(to) = to {
+            if *page == self.start && is_same_site(&to, &self.start) {
+                self.start = to.clone();
+            }
+            self.queue(to, depth);
+        }
+        Ok(())
     }
 
     /// Follows the links of a page that the run is through with; it is asked for them where they were too many to remember.
@@ -285,7 +309,7 @@ impl SiteReader<'_, '_, '_> {
             if let Some(reason) = reason {
                 return match known {
                     Some(known) => self.recorder.gone(&known, &reason).await,
-                    None => Ok(()),
+                    None => self.recorder.skip(page.as_str(), &reason).await,
                 };
             }
         }

@@ -53,6 +53,8 @@ pub(super) struct RunRow {
     /// What it found.
     pub(super) summary: String,
     pub(super) detail: Option<String>,
+    /// What is to be known of it although it did not fail.
+    pub(super) warning: Option<String>,
     pub(super) is_waiting: bool,
     pub(super) how: &'static str,
     pub(super) created_at: Timestamp,
@@ -69,6 +71,28 @@ const fn nothing(state: SyncRunState) -> &'static str {
     }
 }
 
+/// What a run has found, in numbers; nothing when it has found nothing. A dry run did nothing of it.
+fn summary(run: &SyncRun) -> String {
+    let counts = &run.counts;
+    let [added, changed, gone] = if run.dry_run {
+        ["would be added", "would be changed", "would be deleted"]
+    } else {
+        ["added", "changed", "gone"]
+    };
+    let parts = [
+        (counts.added, added),
+        (counts.changed, changed),
+        (counts.gone, gone),
+        (counts.failed, "failed"),
+        (run.skipped, "skipped"),
+        (counts.unchanged, "unchanged"),
+        (counts.deleted_here, "deleted here, left away"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, word)| format!("{count} {word}")).collect();
+    parts.join(", ")
+}
+
 impl From<&SyncRun> for RunRow {
     fn from(run: &SyncRun) -> Self {
         let (word, tone) = match run.state {
@@ -79,19 +103,7 @@ impl From<&SyncRun> for RunRow {
             SyncRunState::Failed => ("Failed", "bad"),
             SyncRunState::Cancelled => ("Stopped", ""),
         };
-        let counts = &run.counts;
-        let parts = [
-            (counts.added, "added"),
-            (counts.changed, "changed"),
-            (counts.gone, "gone"),
-            (counts.failed, "failed"),
-            (counts.unchanged, "unchanged"),
-        ];
-        let parts: Vec<String> = parts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} {word}"))
-            .collect();
+        let summary = summary(run);
         let how = match (run.dry_run, run.requested_by) {
             (true, _) => "a dry run: nothing was changed",
             (false, Some(_)) => "by hand",
@@ -103,8 +115,9 @@ impl From<&SyncRun> for RunRow {
             tone,
             is_busy: matches!(run.state, SyncRunState::Queued | SyncRunState::Running),
             is_failed: run.state == SyncRunState::Failed,
-            summary: if parts.is_empty() { nothing(run.state).to_owned() } else { parts.join(", ") },
+            summary: if summary.is_empty() { nothing(run.state).to_owned() } else { summary },
             detail: run.error.clone(),
+            warning: run.warning.clone(),
             is_waiting: run.state == SyncRunState::Waiting,
             how,
             created_at: run.created_at,
@@ -125,13 +138,18 @@ struct FoundRow {
     document: Option<String>,
 }
 
-impl From<SyncRunItem> for FoundRow {
-    fn from(found: SyncRunItem) -> Self {
-        let (word, tone) = match found.outcome {
-            SyncOutcome::Added => ("Added", "good"),
-            SyncOutcome::Changed => ("Changed", "good"),
-            SyncOutcome::Gone => ("Gone", "bad"),
-            SyncOutcome::Failed => ("Failed", "bad"),
+impl FoundRow {
+    /// What became of something, or in a dry run would.
+    fn of(found: SyncRunItem, is_dry: bool) -> Self {
+        let (word, tone) = match (found.outcome, is_dry) {
+            (SyncOutcome::Added, false) => ("Added", "good"),
+            (SyncOutcome::Added, true) => ("Would be added", "good"),
+            (SyncOutcome::Changed, false) => ("Changed", "good"),
+            (SyncOutcome::Changed, true) => ("Would be changed", "good"),
+            (SyncOutcome::Gone, false) => ("Gone", "bad"),
+            (SyncOutcome::Gone, true) => ("Would be deleted", "bad"),
+            (SyncOutcome::Failed, _) => ("Failed", "bad"),
+            (SyncOutcome::Skipped, _) => ("Skipped", ""),
         };
         Self {
             is_address: found.item_key.starts_with("https://") || found.item_key.starts_with("http://"),
@@ -172,12 +190,13 @@ pub(super) async fn show(
     let mut items = sources.found(&actor, id, run, before.into(), ITEMS + 1).await?;
     let has_more = items.len() > ITEMS as usize;
     items.truncate(ITEMS as usize);
+    let is_dry = found.dry_run;
     let page = RunPage {
         source: id,
         name,
         run: RunRow::from(&found),
         more: items.last().map(|last| *last.id.as_uuid()).filter(|_| has_more),
-        found: items.into_iter().map(FoundRow::from).collect(),
+        found: items.into_iter().map(|item| FoundRow::of(item, is_dry)).collect(),
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

@@ -108,15 +108,22 @@ pub(super) struct RunView {
     changed: i64,
     /// What is as it was.
     unchanged: i64,
+    /// Documents that somebody deleted here, and that are left away although they are there.
+    deleted_here: i64,
     /// What is not there any more. Its documents are deleted at the end of the run, unless that is dry, waits or was cancelled.
     gone: i64,
     /// What could not be had. Its documents stay as they were.
     failed: i64,
+    /// What was come across and becomes no document, such as links and what robots may not read: as much as is named, 1,000 at most.
+    skipped: i64,
     /// Bytes that were received.
     bytes: i64,
     /// Why it failed, or what it asks.
     #[schema(required = true)]
     error: Option<String>,
+    /// What is to be known of it although it did not fail, such as that `maxDocuments` was reached.
+    #[schema(required = true)]
+    warning: Option<String>,
     /// Who asked for it; null for the schedule.
     #[schema(value_type = Option<String>, required = true)]
     requested_by: Option<UserId>,
@@ -150,10 +157,13 @@ impl From<SyncRun> for RunView {
             added: run.counts.added,
             changed: run.counts.changed,
             unchanged: run.counts.unchanged,
+            deleted_here: run.counts.deleted_here,
             gone: run.counts.gone,
             failed: run.counts.failed,
+            skipped: run.skipped,
             bytes: run.counts.bytes,
             error: run.error,
+            warning: run.warning,
             requested_by: run.requested_by,
             confirmed_by: run.confirmed_by,
             created_at: run.created_at,
@@ -171,7 +181,7 @@ impl From<SyncRun> for RunView {
 pub(super) struct RunItemView {
     /// Its address, or its path.
     item: String,
-    /// `added`, `changed`, `gone` or `failed`.
+    /// `added`, `changed`, `gone`, `failed` or `skipped`.
     #[schema(value_type = String)]
     outcome: SyncOutcome,
     /// Why.
@@ -226,10 +236,13 @@ pub(super) fn run_example() -> Value {
         "added": 2,
         "changed": 1,
         "unchanged": 211,
+        "deletedHere": 0,
         "gone": 0,
         "failed": 0,
+        "skipped": 3,
         "bytes": 48_213,
         "error": null,
+        "warning": null,
         "requestedBy": null,
         "confirmedBy": null,
         "createdAt": "2026-01-31T08:20:00.000000+00:00",

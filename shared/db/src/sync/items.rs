@@ -101,14 +101,30 @@ pub async fn see(tx: &mut Tx, run: &SyncRun, key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Notes that a run has seen all items of its source; how many it had not seen before.
-pub async fn see_all(tx: &mut Tx, run: &SyncRun) -> Result<u64> {
-    execute!(
+/// Notes that a run has seen all items of its source; how many it had not seen before, and how many documents of these somebody deleted.
+pub async fn see_all(tx: &mut Tx, run: &SyncRun) -> Result<(i64, i64)> {
+    let deleted: i64 = on!(tx, |c| sqlx::query_scalar(
+        "SELECT COUNT(*) FROM source_items i
+         WHERE i.source_id = $1 AND (i.seen_run IS NULL OR i.seen_run <> $2)
+           AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.id = i.document_id AND d.deleted_at IS NULL)"
+    )
+    .bind(run.source_id)
+    .bind(run.id)
+    .fetch_one(c))?;
+    let seen = execute!(
         tx,
         sqlx::query("UPDATE source_items SET seen_run = $2 WHERE source_id = $1 AND (seen_run IS NULL OR seen_run <> $2)")
             .bind(run.source_id)
             .bind(run.id)
-    )
+    )?;
+    Ok((seen.cast_signed(), deleted))
+}
+
+/// The keys of all items of a source.
+pub async fn keys(db: &Db, source: SourceId) -> Result<Vec<String>> {
+    Ok(on!(db, |c| sqlx::query_scalar("SELECT item_key FROM source_items WHERE source_id = $1")
+        .bind(source)
+        .fetch_all(c))?)
 }
 
 /// Notes what became of something in a run; false when that was noted before.
@@ -177,6 +193,26 @@ pub async fn note_unseen(tx: &mut Tx, run: &SyncRun, reason: &str) -> Result<()>
             .bind(run.id)
         )?;
     }
+    Ok(())
+}
+
+/// What a run has noted as gone, by its keys.
+pub async fn gone(tx: &mut Tx, run: SourceRunId) -> Result<Vec<String>> {
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "SELECT item_key FROM source_run_items WHERE run_id = $1 AND outcome = 'gone'"
+    )
+    .bind(run)
+    .fetch_all(c))?)
+}
+
+/// Takes back that something is gone: it is there again, or may be.
+pub async fn take_back(tx: &mut Tx, run: SourceRunId, key: &str) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM source_run_items WHERE run_id = $1 AND item_key = $2 AND outcome = 'gone'")
+            .bind(run)
+            .bind(key)
+    )?;
     Ok(())
 }
 

@@ -293,7 +293,7 @@ pub async fn hold(
         tx,
         sqlx::query(
             "UPDATE source_runs SET lease_until = $3, added = added + $4, changed = changed + $5, unchanged = unchanged + $6,
-                                    failed = failed + $7, bytes = bytes + $8
+                                    failed = failed + $7, bytes = bytes + $8, deleted_here = deleted_here + $9
              WHERE id = $1 AND claim_id = $2 AND state = 'running'"
         )
         .bind(id)
@@ -304,6 +304,7 @@ pub async fn hold(
         .bind(more.unchanged)
         .bind(more.failed)
         .bind(more.bytes)
+        .bind(more.deleted_here)
     )?;
     Ok(rows == 1)
 }
@@ -323,6 +324,20 @@ pub async fn release(tx: &mut Tx, id: SourceRunId, claim: ClaimId, counts: bool)
     Ok(())
 }
 
+/// Notes what is to be known of a run, in the place of what was noted before, while it is claimed.
+pub async fn warn(tx: &mut Tx, run: &SyncRun, warning: Option<&str>) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE source_runs SET warning = $3 WHERE id = $1 AND claim_id = $2 AND state = 'running'"
+        )
+        .bind(run.id)
+        .bind(run.claim_id)
+        .bind(warning)
+    )?;
+    Ok(())
+}
+
 /// Ends a run, or has it wait for an answer, and has that told; false when the claim is no longer held.
 pub async fn end(
     tx: &mut Tx,
@@ -335,7 +350,8 @@ pub async fn end(
     let ended: Option<SyncRun> = on!(tx, |c| {
         sqlx::query_as(
         "UPDATE source_runs SET state = $3, error = $4, finished_at = $5, claim_id = NULL, lease_until = NULL,
-                                gone = (SELECT COUNT(*) FROM source_run_items i WHERE i.run_id = source_runs.id AND i.outcome = 'gone')
+                                gone = (SELECT COUNT(*) FROM source_run_items i WHERE i.run_id = source_runs.id AND i.outcome = 'gone'),
+                                skipped = (SELECT COUNT(*) FROM source_run_items i WHERE i.run_id = source_runs.id AND i.outcome = 'skipped')
          WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING *"
     )
     .bind(run.id)
@@ -345,7 +361,7 @@ pub async fn end(
     .bind(finished_at)
     .fetch_optional(c)
     })?;
-    let Some(SyncRun { counts, .. }) = ended else { return Ok(false) };
+    let Some(SyncRun { counts, skipped, warning, .. }) = ended else { return Ok(false) };
     execute!(
         tx,
         sqlx::query(
@@ -362,7 +378,7 @@ pub async fn end(
     let told = json!({
         "sourceId": run.source_id, "name": name, "runId": run.id, "state": state, "dryRun": run.dry_run, "error": error,
         "added": counts.added, "changed": counts.changed, "unchanged": counts.unchanged, "gone": counts.gone,
-        "failed": counts.failed,
+        "failed": counts.failed, "deletedHere": counts.deleted_here, "skipped": skipped, "warning": warning,
     });
     webhooks::emit(tx, run.workspace_id, WebhookEvent::SourceFinished, &told, now).await?;
     Ok(true)

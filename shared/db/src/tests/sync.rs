@@ -258,3 +258,48 @@ async fn whoever_is_to_delete_what_is_gone_may_not_once_the_source_is_another_on
         assert_eq!(outcome("failed").await, Some(SyncOutcome::Failed), "{}", t.name);
     }
 }
+
+#[tokio::test]
+async fn what_a_run_went_past_and_warns_of_is_told_with_it() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let source = added(&t.db, owner).await;
+        queued(&t.db, owner, source).await.expect(t.name);
+        let first = claimed(&t.db, at(10), 1).await.expect(t.name);
+        for key in ["kept", "deleted", "gone"] {
+            let document = document(&t.db, owner, key, at(0)).await;
+            let item = SeenItem { key, document, etag: None, last_modified: None, sha256: None, links: None };
+            commit!(t.db, |tx| items::put(tx, &first, &item));
+            if key == "deleted" {
+                commit!(t.db, |tx| crate::documents::delete(tx, owner, document, at(11), at(11)));
+            }
+        }
+        commit!(t.db, |tx| runs::end(tx, &first, SyncRunState::Succeeded, None, at(20)));
+        let mut keys = items::keys(&t.db, source).await.unwrap();
+        keys.sort_unstable();
+        assert_eq!(keys, ["deleted", "gone", "kept"], "{}", t.name);
+
+        queued(&t.db, owner, source).await.expect(t.name);
+        let run = claimed(&t.db, at(30), 1).await.expect(t.name);
+        for (key, outcome) in [("gone", SyncOutcome::Gone), ("link", SyncOutcome::Skipped)] {
+            commit!(t.db, |tx| items::note(tx, &run, key, outcome, None, None));
+        }
+        assert_eq!(commit!(t.db, |tx| items::see_all(tx, &run)), (3, 1), "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| items::gone(tx, run.id)), ["gone"], "{}", t.name);
+        for key in ["gone", "link"] {
+            commit!(t.db, |tx| items::take_back(tx, run.id, key));
+        }
+        assert!(commit!(t.db, |tx| items::gone(tx, run.id)).is_empty(), "{}", t.name);
+        let claim = run.claim_id.expect(t.name);
+        let more = SyncCounts { unchanged: 2, deleted_here: 1, ..SyncCounts::default() };
+        assert!(commit!(t.db, |tx| runs::hold(tx, run.id, claim, at(200), &more)), "{}", t.name);
+        commit!(t.db, |tx| runs::warn(tx, &run, Some("There is more.")));
+        commit!(t.db, |tx| runs::end(tx, &run, SyncRunState::Succeeded, None, at(40)));
+        let told = runs::find(&t.db, owner, source, run.id).await.unwrap().expect(t.name);
+        assert_eq!((told.counts, told.skipped), (more, 1), "{}", t.name);
+        assert_eq!(told.warning.as_deref(), Some("There is more."), "{}", t.name);
+        commit!(t.db, |tx| runs::warn(tx, &run, None));
+        let told = runs::find(&t.db, owner, source, run.id).await.unwrap().expect(t.name);
+        assert!(told.warning.is_some(), "{}: it has ended", t.name);
+    }
+}

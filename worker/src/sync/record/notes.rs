@@ -1,0 +1,142 @@
+//! What a run notes of things of which it makes no document: that they are as they were, could not be had, are gone or skipped.
+
+use lectern_db::{Tx, sync::items};
+use lectern_shared::model::sync::{SyncCounts, SyncItem, SyncOutcome};
+
+use super::{Durability, ItemState, LONGEST_KEY, RunRecorder};
+use crate::sync::failure::RunFailure;
+
+/// Things of which a run notes that it has skipped them, at most.
+const MOST_SKIPPED: usize = 1_000;
+
+/// How something counts that needs nothing done.
+pub(super) fn as_it_was(known: &SyncItem) -> SyncCounts {
+    if known.is_alive {
+        SyncCounts { unchanged: 1, ..SyncCounts::default() }
+    } else {
+        SyncCounts { deleted_here: 1, ..SyncCounts::default() }
+    }
+}
+
+/// A key that is short enough for an index.
+fn shortened(key: &str) -> &str {
+    key.get(..key.floor_char_boundary(LONGEST_KEY)).unwrap_or(key)
+}
+
+impl RunRecorder<'_> {
+    /// How something stands.
+    pub(in crate::sync) async fn look(&mut self, key: &str) -> Result<ItemState, RunFailure> {
+        let state = self.look_anyhow(key).await?;
+        let ItemState::Open(known) = &state else { return Ok(state) };
+        // A new document would be made of it.
+        let is_new = known.as_ref().is_none_or(|known| !known.is_alive && self.run.is_full);
+        if !is_new || self.has_room() {
+            return Ok(state);
+        }
+        self.left_out += 1;
+        Ok(ItemState::LeftOut)
+    }
+
+    /// [`Self::look`] at what is to be read whether or not there is room for its document.
+    pub(in crate::sync) async fn look_anyhow(&self, key: &str) -> Result<ItemState, RunFailure> {
+        let db = &self.runtime.db;
+        let known = items::find(db, self.run.source_id, key).await?;
+        let seen = known.as_ref().is_some_and(|known| known.seen_run == Some(self.run.id));
+        let settled = seen || self.resumed && self.settles(items::outcome(db, self.run.id, key).await?);
+        Ok(if settled { ItemState::Settled(known) } else { ItemState::Open(known) })
+    }
+
+    /// Whether a run is through with something of which this was noted.
+    fn settles(&self, outcome: Option<SyncOutcome>) -> bool {
+        match outcome {
+            // What is skipped may lead elsewhere.
+            None | Some(SyncOutcome::Skipped) => false,
+            // Before it is deleted because somebody said so, it is looked for again.
+            Some(SyncOutcome::Gone) => self.run.confirmed_by.is_none(),
+            Some(SyncOutcome::Added | SyncOutcome::Changed | SyncOutcome::Failed) => true,
+        }
+    }
+
+    /// What of an item still holds, so that what has not changed need not be read.
+    pub(in crate::sync) fn current<'k>(&self, known: Option<&'k SyncItem>) -> Option<&'k SyncItem> {
+        known.filter(|_| !self.run.is_full)
+    }
+
+    /// Notes that something is as it was.
+    pub(in crate::sync) async fn unchanged(&mut self, known: &SyncItem) -> Result<(), RunFailure> {
+        let more = as_it_was(known);
+        let mut tx = self.begin(&more, Durability::Relaxed).await?;
+        self.take_back(&mut tx, &known.item_key).await?;
+        items::see(&mut tx, self.run, &known.item_key).await?;
+        self.commit(tx, more).await
+    }
+
+    /// Notes that everything is as it was.
+    pub(in crate::sync) async fn all_unchanged(&mut self) -> Result<(), RunFailure> {
+        let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
+        let (seen, deleted_here) = items::see_all(&mut tx, self.run).await?;
+        let more = SyncCounts { unchanged: seen - deleted_here, deleted_here, ..SyncCounts::default() };
+        self.hold(&mut tx, &more).await?;
+        self.commit(tx, more).await
+    }
+
+    /// Notes that something could not be had. Its document, if there is one, stays as it was.
+    pub(in crate::sync) async fn failed(
+        &mut self,
+        key: &str,
+        reason: &str,
+        known: Option<&SyncItem>,
+    ) -> Result<(), RunFailure> {
+        let key = shortened(key);
+        let more = SyncCounts { failed: 1, ..SyncCounts::default() };
+        let mut tx = self.begin(&more, Durability::Relaxed).await?;
+        if known.is_some() {
+            self.take_back(&mut tx, key).await?;
+            items::see(&mut tx, self.run, key).await?;
+        }
+        let document = known.filter(|known| known.is_alive).map(|known| known.document_id);
+        items::note(&mut tx, self.run, key, SyncOutcome::Failed, Some(reason), document).await?;
+        self.failed_new += i64::from(known.is_none());
+        self.commit(tx, more).await
+    }
+
+    /// Notes that something is not there any more.
+    pub(in crate::sync) async fn gone(&mut self, known: &SyncItem, reason: &str) -> Result<(), RunFailure> {
+        if !known.is_alive {
+            return Ok(());
+        }
+        if self.run.confirmed_by.is_some() {
+            // Nobody was asked of what is gone only by now.
+            self.still_gone.insert(known.item_key.clone());
+            return Ok(());
+        }
+        let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
+        let document = Some(known.document_id);
+        items::note(&mut tx, self.run, &known.item_key, SyncOutcome::Gone, Some(reason), document).await?;
+        self.commit(tx, SyncCounts::default()).await
+    }
+
+    /// Notes that no document is made of something. One that was made of it before is gone.
+    pub(in crate::sync) async fn skip(&mut self, key: &str, reason: &str) -> Result<(), RunFailure> {
+        let key = shortened(key);
+        let known = items::find(&self.runtime.db, self.run.source_id, key).await?;
+        if let Some(known) = known.filter(|known| known.is_alive) {
+            return self.gone(&known, reason).await;
+        }
+        if self.skipped >= MOST_SKIPPED {
+            return Ok(());
+        }
+        self.skipped += 1;
+        let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
+        items::note(&mut tx, self.run, key, SyncOutcome::Skipped, Some(reason), None).await?;
+        self.commit(tx, SyncCounts::default()).await
+    }
+
+    /// Takes back that something is gone which a run that was confirmed has come across again.
+    pub(super) async fn take_back(&self, tx: &mut Tx, key: &str) -> Result<(), RunFailure> {
+        if self.run.confirmed_by.is_some() {
+            items::take_back(tx, self.run.id, key).await?;
+        }
+        Ok(())
+    }
+}
