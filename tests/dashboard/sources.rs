@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use super::{assert_no_complaints, browsers::assert_for_everybody, sign_in};
-use crate::support::{browser::Browser, client::id, service::Service, web::Web};
+use super::{Visits, assert_no_complaints, browsers::assert_for_everybody, service, sign_in};
+use crate::support::{
+    browser::Browser, client::id, process::POLL, service::Service, web::Web, within_deadline,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_is_added_runs_and_asks() {
@@ -104,4 +106,42 @@ async fn a_source_is_added_runs_and_asks() {
     assert!(!home.contains("cannot be read"), "{home}");
     assert_no_complaints(&browser).await;
     browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_says_what_would_be_and_a_limit_is_named() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let pages = ["/moss", "/lichen"];
+    for page in pages {
+        web.serve(page, "text/html", format!("<title>{page}</title><p>A page about {page}.</p>"));
+    }
+    web.serve("/sitemap.xml", "text/plain", pages.map(|page| web.url(page)).join("\n"));
+    let config = json!({"url": web.url("/"), "maxDocuments": 1});
+    let source = owner.create("/sources", &json!({"name": "Plants", "type": "site", "config": config})).await;
+    let page = format!("/sources/{}", id(&source));
+    let ran = async |how: serde_json::Value| {
+        let begun = owner.create(&format!("{page}/run"), &how).await;
+        let path = format!("{page}/runs/{}", id(&begun));
+        let ended = async {
+            while owner.read(&path).await["state"] != "succeeded" {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        within_deadline("the end of the run", ended).await;
+        path
+    };
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let shown = async |path: &str| visits.get(path).await.text().await.expect("a text");
+
+    let dry = shown(&ran(json!({"dryRun": true})).await).await;
+    assert!(dry.contains("1 would be added") && dry.contains(">Would be added<"), "{dry}");
+    assert!(!dry.contains("1 added") && !dry.contains(">Added<"), "{dry}");
+    let limit = "The limit of 1 documents is reached: 1 left out.";
+    let real = shown(&ran(json!({})).await).await;
+    assert!(real.contains("1 added") && real.contains(">Added<") && real.contains(limit), "{real}");
+    assert!(shown(&page).await.contains(limit), "the page of the source says so too");
 }

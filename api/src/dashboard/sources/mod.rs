@@ -101,6 +101,8 @@ struct SourcePage {
     next: Option<Timestamp>,
     /// A run that asks whether so much is to be deleted.
     question: Option<RunRow>,
+    /// What is to be known of the last run although it did not fail.
+    warning: Option<String>,
     is_busy: bool,
     runs: Vec<RunRow>,
     more: Option<SourceRunId>,
@@ -177,6 +179,7 @@ async fn show(
         documents: counted(source.documents.unsigned_abs(), "document", "documents"),
         next: next_run(&source),
         question: last.filter(|run| run.state == SyncRunState::Waiting).map(RunRow::from),
+        warning: last.and_then(|run| run.warning.clone()),
         is_busy: last.is_some_and(|run| RunRow::from(run).is_busy),
         more: runs.last().map(|last| last.id).filter(|_| has_more),
         runs: runs.iter().map(RunRow::from).collect(),
