@@ -213,6 +213,64 @@ async fn a_page_that_is_given_up_is_warned_of_and_the_others_are_found() {
     assert!(text.starts_with("The ferry leaves at nine.") && text.len() < 1_000, "{text}");
 }
 
+/// A PDF of so many pages whose contents all stand behind the pages, as many programs write them, and the numbers of these.
+fn contents_last(pages: usize) -> (Vec<u8>, Vec<usize>) {
+    let mut pdf = PdfBuilder::new();
+    let font = pdf.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>");
+    let resources = format!("<< /Font << /F1 {font} 0 R >> >>");
+    let first = pdf.next_number() + pages;
+    let contents: Vec<usize> = (first..first + pages).collect();
+    contents.iter().for_each(|content| pdf.add_page_with(&resources, &format!("{content} 0 R")));
+    for page in 1..=pages {
+        pdf.add_stream("", &text_content(&format!("Page {page} says when its ferry leaves the harbour.")));
+    }
+    (pdf.finish(), contents)
+}
+
+/// The file as far as a download came that broke off a little behind the beginning of an object.
+fn broken_off_in(file: &[u8], object: usize) -> Vec<u8> {
+    let begin = format!("\n{object} 0 obj\n").into_bytes();
+    let at = file.windows(begin.len()).position(|window| window == begin).expect("the object");
+    file[..at + begin.len() + 40].to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_that_a_download_lost_are_warned_of_and_the_others_are_found() {
+    let (_service, client, web) = start(Mode::Embedded, &[]).await;
+    let (whole, contents) = contents_last(20);
+    let url = web.serve("/lost.pdf", "application/pdf", broken_off_in(&whole, contents[12]));
+    let document = client.ingest(&json!({"name": "lost", "type": "PDF", "url": url})).await;
+    let warnings = document["ingestion"]["warnings"].as_array().expect("warnings");
+    let told: Vec<_> = warnings.iter().map(|warning| (&warning["code"], &warning["count"])).collect();
+    assert_eq!(told, [(&json!("unreadable_page"), &json!(8))], "{document:#}");
+    let text: String =
+        chunks(&client, id(&document)).await.iter().filter_map(|chunk| chunk["text"].as_str()).collect();
+    assert!(text.contains("Page 12 says when") && !text.contains("Page 13"), "{text}");
+
+    // Of pages that are lost altogether only their number is left, in what lists them.
+    let whole = long_pdf(20, 20);
+    let url = web.serve("/shorter.pdf", "application/pdf", whole[..whole.len() * 3 / 5].to_vec());
+    let document = client.ingest(&json!({"name": "shorter", "type": "PDF", "url": url})).await;
+    let warnings = document["ingestion"]["warnings"].as_array().expect("warnings");
+    let lost = warnings.iter().find(|warning| warning["code"] == "incomplete_file");
+    let lost = lost.and_then(|warning| warning["count"].as_u64());
+    let left = document["index"]["pages"].as_u64();
+    assert_eq!(lost.zip(left).map(|(lost, left)| lost + left), Some(20), "{document:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_without_a_page_that_is_whole_is_damaged_and_no_scan() {
+    let (_service, client, web) = start(Mode::Embedded, &[]).await;
+    let (whole, contents) = contents_last(20);
+    let url = web.serve("/nothing-left.pdf", "application/pdf", broken_off_in(&whole, contents[0]));
+    let document = client.create_document(&json!({"name": "nothing left", "type": "PDF", "url": url})).await;
+    let document = client.wait_until_ingested(id(&document)).await;
+    let error = &document["ingestion"]["error"];
+    assert_eq!(error["code"], "damaged", "{document:#}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("incomplete") && !message.contains("scanned"), "{message}");
+}
+
 // --- servers ---------------------------------------------------------------------------------------------------------
 
 async fn hostile_servers_are_left_while_others_are_read(mode: Mode) {

@@ -155,7 +155,9 @@ pub(super) fn remedy(code: &str, kind: DocumentType) -> &'static str {
         "unsupported_content_type" => "Convert it to a PDF, for instance, and add that.",
         "no_extractable_text" => no_text(kind),
         "password_required" => "Save it without its password, and add that.",
-        "damaged" => "Save it anew in the program that it is made for, and add that.",
+        "damaged" => {
+            "Get it again if it may be incomplete, or save it anew in the program that it is made for, and add that."
+        }
         "invalid_page_range" => "Correct the first and the last page.",
         "transcripts_disabled" => "The video has no captions. Add them as a text.",
         "internal" | "embedder_failed" => {
@@ -169,7 +171,7 @@ pub(super) fn remedy(code: &str, kind: DocumentType) -> &'static str {
 fn no_text(kind: DocumentType) -> &'static str {
     match kind {
         DocumentType::Pdf => {
-            "There is no text in it. If it is a scan, ask the operator to install text recognition, or run it before uploading."
+            "No text could be read in it. If it is a scan, a sharper one may help; ask the operator whether text recognition is installed, or run it before uploading."
         }
         DocumentType::Url => {
             "There is no text at the address. If scripts make the page, save it from a browser and upload the file."

@@ -51,11 +51,11 @@ pub fn pdf(bytes: &[u8]) {
                 assert!(sections.iter().all(|section| section.level > 0 && is_title(&section.title)));
                 chars += text.chars().count() as u64;
             }
+            ParseFrame::Warning(warning) => assert_eq!(warning.code, protocol::INCOMPLETE_FILE),
             other @ (ParseFrame::Image { .. }
             | ParseFrame::About(_)
             | ParseFrame::Part(_)
-            | ParseFrame::Headings(_)
-            | ParseFrame::Warning(_)) => {
+            | ParseFrame::Headings(_)) => {
                 unreachable!("no frame of a PDF's: {other:?}");
             }
         }

@@ -30,7 +30,7 @@ pub enum ParseError {
     Empty,
     /// What the bytes seem to be cannot be made out in them, or has nothing in it.
     #[error(
-        "The file is damaged, or is not what it seems to be. Open it in the program that it is made for, save it as a new file, and add the document again."
+        "The file is damaged or incomplete, or is not what it seems to be. Open it in the program that it is made for, save it as a new file, and add the document again."
     )]
     Damaged,
     /// The selected range has more pages than are allowed.
@@ -61,7 +61,7 @@ pub enum ParseError {
     },
     /// The pages are there and carry no text.
     #[error(
-        "No text was found in the PDF: its pages are probably scanned images. Run text recognition (OCR) on it and add the result."
+        "No text was found in the PDF: its pages are probably scanned images. Where text recognition (OCR) read nothing either, add a sharper scan; else run it on the file and add the result."
     )]
     NoExtractableText,
     /// A web page whose text is put into it by scripts.

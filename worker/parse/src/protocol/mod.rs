@@ -35,6 +35,9 @@ pub use self::{
     request::{ChildRequest, ParseOptions, SourceKind},
 };
 
+/// The code of the warning that pages of a PDF are not in the file at all.
+pub const INCOMPLETE_FILE: &str = "incomplete_file";
+
 /// The hidden subcommand under which the binary is a parsing child.
 pub const PARSE_COMMAND: &str = "__parse";
 /// The hidden subcommand under which the binary is a child that tries its walls.

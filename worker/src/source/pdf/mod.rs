@@ -11,7 +11,8 @@ mod ocr;
 mod outline;
 
 use lectern_parse::protocol::{
-    MarkKind, OutlineEntry, PageSize, ParseError, ParseFrame, ParseOptions, ParserCrash, SourceKind, TextMark,
+    INCOMPLETE_FILE, MarkKind, OutlineEntry, PageSize, ParseError, ParseFrame, ParseOptions, ParserCrash,
+    SourceKind, TextMark,
 };
 use lectern_sandbox::{ParseRequest, Sandbox};
 use lectern_shared::model::{
@@ -99,7 +100,7 @@ async fn read(
     let request = ParseRequest { kind: SourceKind::Pdf, source: file, options };
     let mut frames = progress.waiting_for(sandbox.parse(request)).await?;
     let mut extracted = ExtractedText::default();
-    let (mut letters, mut characters, mut unreadable) = (0_u64, 0_u64, 0_u64);
+    let (mut letters, mut characters, mut unreadable, mut scans) = (0_u64, 0_u64, 0_u64, 0_u64);
     let mut selected = None;
     let mut pages: Vec<ReadPage> = Vec::new();
     while let Some(frame) = frames.next().await? {
@@ -119,6 +120,7 @@ async fn read(
                     return Err(ParseError::TooLarge { limit }.into());
                 }
                 unreadable += u64::from(warning.is_some());
+                scans += u64::from(is_scan);
                 pages.push(ReadPage { number, text, sections, size, words });
                 progress.at(pages.len() as u64, selected, "pages");
             }
@@ -129,7 +131,11 @@ async fn read(
     }
     let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
     if is_without_text(letters, count) {
-        return Err(ParseError::NoExtractableText.into());
+        // Nobody takes pages for scans that are known to be lost.
+        let is_incomplete = extracted.warnings.iter().any(|warning| warning.code == INCOMPLETE_FILE);
+        let is_damaged = scans == 0 && (unreadable > 0 || is_incomplete);
+        let error = if is_damaged { ParseError::Damaged } else { ParseError::NoExtractableText };
+        return Err(error.into());
     }
     extracted.pages = Some(count);
     extracted.warnings.extend(recognition.warnings(count));

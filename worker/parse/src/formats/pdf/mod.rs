@@ -8,6 +8,7 @@
 mod direction;
 mod forms;
 mod fragment;
+mod gaps;
 pub(crate) mod hayro;
 mod layout;
 mod outline;
@@ -21,12 +22,15 @@ mod text;
 pub(crate) use self::pdfium::open as open_library;
 pub use self::pdfium::{UNUSABLE, library_name};
 
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use ::hayro::hayro_syntax::{DecryptionError, LoadPdfError, Pdf, PdfData};
 use lectern_shared::model::page::PdfEngineName;
 
-use self::outline::DocumentOutline;
+use self::{gaps::FileGaps, outline::DocumentOutline};
 use crate::protocol::{PageSize, ParseAbort, ParseError, ParseFrame, ParseOptions};
 
 /// The longest title that is kept, in characters.
@@ -57,8 +61,28 @@ pub(crate) fn parse(
     {
         return Ok(());
     }
-    let outline = outline::read(&bytes);
-    oxide::parse(Arc::unwrap_or_clone(bytes), outline, options, emit)
+    let known = FileFacts::read(&bytes);
+    oxide::parse(Arc::unwrap_or_clone(bytes), known, options, emit)
+}
+
+/// What is known of a file beside what its pages say.
+struct FileFacts {
+    outline: DocumentOutline,
+    gaps: FileGaps,
+}
+
+impl FileFacts {
+    /// Of a file that another engine reads, which may not be one that can be opened here.
+    fn read(bytes: &Arc<Vec<u8>>) -> Self {
+        match catch_unwind(AssertUnwindSafe(|| open(Arc::clone(bytes)))) {
+            Ok(Ok(pdf)) => Self::of(&pdf),
+            _ => Self { outline: DocumentOutline::new(), gaps: FileGaps::of_mended(bytes) },
+        }
+    }
+
+    fn of(pdf: &Pdf) -> Self {
+        Self { outline: outline::of(pdf), gaps: FileGaps::of(pdf) }
+    }
 }
 
 /// How far an engine came with a file.
@@ -75,16 +99,20 @@ struct PageFrames<'e> {
     emit: &'e mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
     chars: u64,
     limit: u64,
-    outline: DocumentOutline,
+    known: FileFacts,
 }
 
 impl<'e> PageFrames<'e> {
-    fn new(
+    /// Begins, and tells what the file lacks as a whole.
+    fn begin(
         options: &ParseOptions,
-        outline: DocumentOutline,
+        known: FileFacts,
         emit: &'e mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
-    ) -> Self {
-        Self { emit, chars: 0, limit: options.max_chars, outline }
+    ) -> Result<Self, ParseAbort> {
+        if let Some(warning) = known.gaps.warning() {
+            emit(ParseFrame::Warning(warning))?;
+        }
+        Ok(Self { emit, chars: 0, limit: options.max_chars, known })
     }
 
     fn image(&mut self, page: u32, png: Vec<u8>, density: f32) -> Result<(), ParseAbort> {
@@ -103,7 +131,9 @@ impl<'e> PageFrames<'e> {
         if self.chars > self.limit {
             return Err(ParseError::TooLarge { limit: self.limit }.into());
         }
-        let sections = self.outline.remove(&number).unwrap_or_default();
+        let sections = self.known.outline.remove(&number).unwrap_or_default();
+        let lacking = || format!("Page {number} lacks content that is not in the file.");
+        let warning = warning.or_else(|| self.known.gaps.has(number).then(lacking));
         (self.emit)(ParseFrame::Page { number, text, sections, warning, size, is_scan })
     }
 }

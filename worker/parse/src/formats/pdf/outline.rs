@@ -4,7 +4,6 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
 };
 
 use ::hayro::hayro_syntax::{
@@ -12,7 +11,7 @@ use ::hayro::hayro_syntax::{
     object::{Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, String as PdfString},
 };
 
-use super::{decoded_string, open, tidy_title};
+use super::{decoded_string, tidy_title};
 use crate::protocol::{MAX_SECTIONS, OutlineEntry};
 
 /// The deepest sections that are told apart.
@@ -25,12 +24,6 @@ const MAX_NAMES_DEPTH: usize = 32;
 
 /// The sections that begin on each page, by the page's number from 1, in the order of the outline.
 pub(super) type DocumentOutline = BTreeMap<u32, Vec<OutlineEntry>>;
-
-/// The outline of a file that another engine reads. Empty when it has none that can be read.
-pub(super) fn read(bytes: &Arc<Vec<u8>>) -> DocumentOutline {
-    let opened = catch_unwind(AssertUnwindSafe(|| open(Arc::clone(bytes))));
-    opened.ok().and_then(Result::ok).map(|pdf| of(&pdf)).unwrap_or_default()
-}
 
 /// The outline of a file. Empty when it has none that can be read.
 pub(super) fn of(pdf: &Pdf) -> DocumentOutline {

@@ -8,15 +8,13 @@ use std::{
 use lectern_shared::model::page::PdfEngineName;
 use pdf_oxide::{PdfDocument, ReadingOrder, object::Object, optional_content};
 
-use super::{
-    PageFrames, direction, forms, fragment, layout, outline::DocumentOutline, selection, text, tidy_title,
-};
+use super::{FileFacts, PageFrames, direction, forms, fragment, layout, selection, text, tidy_title};
 use crate::protocol::{ParseAbort, ParseError, ParseFrame, ParseOptions};
 
 /// Reads a PDF as [`super::parse`] does.
 pub(super) fn parse(
     bytes: Vec<u8>,
-    outline: DocumentOutline,
+    known: FileFacts,
     options: &ParseOptions,
     emit: &mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
 ) -> Result<(), ParseAbort> {
@@ -27,7 +25,7 @@ pub(super) fn parse(
     emit(ParseFrame::Start { pages_total, first, last, title, engine: PdfEngineName::PdfOxide })?;
     let mut pages = OxidePages::new(document);
     let mut forms = forms::FormXObjects::default();
-    let mut frames = PageFrames::new(options, outline, emit);
+    let mut frames = PageFrames::begin(options, known, emit)?;
     for number in first..=last {
         let too_many = || forms.are_too_many(&pages.document, index_of(number));
         let too_many = catch_unwind(AssertUnwindSafe(too_many)).unwrap_or_default();

@@ -15,7 +15,7 @@ use pdfium_render::prelude::{
     PdfDocument, PdfDocumentMetadataTagType, Pdfium, PdfiumError, PdfiumInternalError, PdfiumLibraryConfig,
 };
 
-use super::{EngineOutcome, PageFrames, is_scan, outline, pdfium_image, selection, text, tidy_title};
+use super::{EngineOutcome, FileFacts, PageFrames, is_scan, pdfium_image, selection, text, tidy_title};
 use crate::protocol::{MAX_SIDE, PageSize, ParseAbort, ParseError, ParseFrame, ParseOptions};
 
 /// The code of the warning that the library could not be used.
@@ -53,7 +53,7 @@ pub(super) fn parse(
     let (first, last) = selection(options, pages_total)?;
     let title = guarded(|| title(&document)).flatten();
     emit(ParseFrame::Start { pages_total, first, last, title, engine: PdfEngineName::Pdfium })?;
-    let mut frames = PageFrames::new(options, outline::read(bytes), emit);
+    let mut frames = PageFrames::begin(options, FileFacts::read(bytes), emit)?;
     for number in first..=last {
         let page = guarded(|| page(&document, number, options.images)).and_then(Result::ok);
         let warning = page.is_none().then(|| format!("Page {number} could not be read."));

@@ -12,13 +12,13 @@ use std::{
 
 use ::hayro::{
     hayro_interpret::InterpreterSettings,
-    hayro_syntax::{Pdf, page::Page},
+    hayro_syntax::{Pdf, object::Object, page::Page},
 };
 use lectern_shared::model::page::PdfEngineName;
 
 use self::glyphs::GlyphReader;
 pub(crate) use self::glyphs::{PageGlyph, PageGlyphs, collect};
-use super::{EngineOutcome, PageFrames, is_scan, outline, oxide, selection, text, tidy_title};
+use super::{EngineOutcome, FileFacts, PageFrames, is_scan, oxide, selection, text, tidy_title};
 use crate::{
     protocol::{PageSize, ParseAbort, ParseFrame, ParseOptions},
     raster,
@@ -39,10 +39,36 @@ struct ReadPage {
     is_scan: bool,
     glyphs: usize,
     unmapped: usize,
-    /// Whether reading it ended in a panic.
-    is_broken: bool,
-    /// Whether there is more on it than was read.
-    is_cut: bool,
+    fault: Option<PageFault>,
+}
+
+/// Why a page was not read, or not all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageFault {
+    /// Reading it ended in a panic.
+    Broken,
+    /// There is more on it than was read.
+    Cut,
+    /// Its content cannot be decoded.
+    Garbled,
+}
+
+impl ReadPage {
+    fn broken() -> Self {
+        Self { fault: Some(PageFault::Broken), ..Self::default() }
+    }
+
+    fn is_broken(&self) -> bool {
+        self.fault == Some(PageFault::Broken)
+    }
+
+    /// A sentence on what was not read of it.
+    fn warning(&self, number: u32) -> Option<String> {
+        Some(match self.fault? {
+            PageFault::Broken | PageFault::Garbled => format!("Page {number} could not be read."),
+            PageFault::Cut => format!("Page {number} draws more than is read."),
+        })
+    }
 }
 
 /// Reads a PDF as [`super::parse`] does. [`EngineOutcome::Untouched`] when hayro cannot open it, or does not know what many of
@@ -68,31 +94,28 @@ pub(super) fn parse(
         unmapped += page.unmapped;
         trial.push((number, page));
     }
-    let all_broken = trial.iter().all(|(_, page)| page.is_broken);
+    let all_broken = trial.iter().all(|(_, page)| page.is_broken());
     if (all_broken || is_unmapped(glyphs, unmapped)) && oxide::can_open(bytes, options) {
         return Ok(EngineOutcome::Untouched);
     }
     let title =
         pdf.metadata().title.as_deref().map(super::decoded_string).and_then(|title| tidy_title(&title));
     emit(ParseFrame::Start { pages_total, first, last, title, engine: PdfEngineName::Hayro })?;
-    let mut frames = PageFrames::new(options, outline::of(&pdf), emit);
+    let mut frames = PageFrames::begin(options, FileFacts::of(&pdf), emit)?;
     let mut second = None;
     // What was added to a file, as forms that are filled in do, is not found in every one.
     let is_silent = glyphs == 0;
     for (number, mut page) in trial.into_iter().chain(pages) {
         let is_missing = is_silent && page.glyphs == 0 && !page.is_scan;
-        if page.is_broken || is_unmapped(page.glyphs, page.unmapped) || is_missing {
+        let is_broken = page.is_broken();
+        if is_broken || is_unmapped(page.glyphs, page.unmapped) || is_missing {
             let other = second.get_or_insert_with(|| oxide::OxidePages::open(bytes, options));
             let text = other.as_mut().and_then(|pages| pages.text(number));
-            if let Some(text) = text.filter(|text| page.is_broken || !text.is_empty()) {
+            if let Some(text) = text.filter(|text| is_broken || !text.is_empty()) {
                 page = ReadPage { text, size: page.size, ..ReadPage::default() };
             }
         }
-        let warning = match (page.is_broken, page.is_cut) {
-            (true, _) => Some(format!("Page {number} could not be read.")),
-            (false, true) => Some(format!("Page {number} draws more than is read.")),
-            (false, false) => None,
-        };
+        let warning = page.warning(number);
         if let Some((png, density)) = page.image {
             frames.image(number, png, density)?;
         }
@@ -114,19 +137,31 @@ fn read_page<'a>(
 ) -> ReadPage {
     let index = usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
     let Some(page) = pdf.pages().get(index) else {
-        return ReadPage { is_broken: true, ..ReadPage::default() };
+        return ReadPage::broken();
     };
-    let read = catch_unwind(AssertUnwindSafe(|| reader.read(page)));
-    let Ok(PageGlyphs { glyphs, unmapped, size, image_share, is_blank, is_cut }) = read else {
-        return ReadPage { is_broken: true, ..ReadPage::default() };
+    let read = catch_unwind(AssertUnwindSafe(|| (reader.read(page), is_garbled(page))));
+    let Ok((PageGlyphs { glyphs, unmapped, size, image_share, is_blank, is_cut }, is_garbled)) = read else {
+        return ReadPage::broken();
     };
     let count = glyphs.len() + unmapped;
     let text = catch_unwind(AssertUnwindSafe(|| text::clean(&words::read(glyphs))));
-    let is_broken = text.is_err();
+    let fault = if text.is_err() {
+        Some(PageFault::Broken)
+    } else if is_cut {
+        Some(PageFault::Cut)
+    } else {
+        is_garbled.then_some(PageFault::Garbled)
+    };
     let text = text.unwrap_or_default();
     let is_scan = !is_blank && is_scan(&text, image_share);
     let image = if is_scan && options.images && !is_cut { scan(page) } else { None };
-    ReadPage { text, size: Some(size), image, is_scan, glyphs: count, unmapped, is_broken, is_cut }
+    ReadPage { text, size: Some(size), image, is_scan, glyphs: count, unmapped, fault }
+}
+
+/// Whether a page has content that cannot be decoded.
+fn is_garbled(page: &Page<'_>) -> bool {
+    let content = page.raw().get::<Object<'_>>("Contents");
+    matches!(content, Some(Object::Stream(_))) && page.page_stream().is_none()
 }
 
 /// The image of a page that is one; one that cannot be made leaves the page as it is.
