@@ -14,6 +14,7 @@ use url::Url;
 
 use super::{
     Db, DbError, Result, checkpoint,
+    erasure::Erasure,
     room::DiskReserve,
     silence,
     writer::{self, WriterLane},
@@ -169,55 +170,69 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
             };
             Ok(Db::Postgres { pool, probes })
         }
-        DatabaseLocation::Sqlite(path) => {
-            let options = SqliteConnectOptions::new()
-                .filename(path)
-                .create_if_missing(make)
-                .journal_mode(SqliteJournalMode::Wal)
-                // Whose commit is a promise takes it to the disk itself.
-                .synchronous(SqliteSynchronous::Normal)
-                .foreign_keys(true)
-                .busy_timeout(BUSY)
-                .pragma("cache_size", "-8192")
-                .pragma("temp_store", "MEMORY")
-                .pragma("wal_autocheckpoint", checkpoint::TOO_LONG)
-                .row_buffer_size(ROWS_AHEAD)
-                .disable_statement_logging();
-            let room = Arc::new(DiskReserve::beside(path));
-            let watched = Arc::clone(&room);
-            let writer = SqlitePoolOptions::new()
-                .max_connections(1)
-                .min_connections(1)
-                .idle_timeout(None)
-                .max_lifetime(None)
-                .acquire_timeout(writer::PATIENCE)
-                .test_before_acquire(false)
-                // SQLite ends a transaction by itself when the disk is full or fails. Then nothing is there to be rolled back, which
-                // the driver takes for a transaction that goes on: no further one would ever begin on this connection.
-                .before_acquire(move |connection, _| {
-                    let is_usable = !connection.is_in_transaction();
-                    if !is_usable {
-                        watched.doubt();
-                    }
-                    Box::pin(async move { Ok(is_usable) })
-                })
-                .connect_with(options.clone())
-                .await?;
-            let readers = SqlitePoolOptions::new()
-                .max_connections(SQLITE_READERS)
-                // With one that stays, a writer that is thrown away is never the last one, which would take the log with it: on a full
-                // disk it could not be made anew.
-                .min_connections(1)
-                .acquire_timeout(ACQUIRE)
-                .test_before_acquire(false)
-                .connect_with(options.pragma("query_only", "ON"))
-                .await?;
-            let lane = WriterLane::new(path);
-            let (commits, turns) = (lane.log().commits(), lane.turns());
-            tokio::spawn(checkpoint::look_after_log(commits, readers.clone(), writer.clone(), turns));
-            Ok(Db::Sqlite { readers, writer, room, lane })
-        }
+        DatabaseLocation::Sqlite(path) => open_sqlite(path, make).await,
     }
+}
+
+async fn open_sqlite(path: &Path, make: bool) -> Result<Db> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(make)
+        .journal_mode(SqliteJournalMode::Wal)
+        // Whose commit is a promise takes it to the disk itself.
+        .synchronous(SqliteSynchronous::Normal)
+        .foreign_keys(true)
+        .busy_timeout(BUSY)
+        .pragma("cache_size", "-8192")
+        .pragma("temp_store", "MEMORY")
+        .pragma("wal_autocheckpoint", checkpoint::TOO_LONG)
+        .row_buffer_size(ROWS_AHEAD)
+        .disable_statement_logging();
+    let room = Arc::new(DiskReserve::beside(path));
+    let erasure = Arc::new(Erasure::default());
+    let (watched, set) = (Arc::clone(&room), Arc::clone(&erasure));
+    let doubted = Arc::clone(&room);
+    let writer = SqlitePoolOptions::new()
+        .max_connections(1)
+        .min_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(writer::PATIENCE)
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| {
+            let (is_full, erasure) = (watched.is_doubtful(), Arc::clone(&set));
+            Box::pin(async move { erasure.begin(connection, is_full).await })
+        })
+        // SQLite ends a transaction by itself when the disk is full or fails. Then nothing is there to be rolled back, which
+        // the driver takes for a transaction that goes on: no further one would ever begin on this connection.
+        .before_acquire(move |connection, _| {
+            let is_usable = !connection.is_in_transaction();
+            if !is_usable {
+                doubted.doubt();
+            }
+            let (is_full, erasure) = (doubted.is_doubtful(), Arc::clone(&erasure));
+            Box::pin(async move {
+                if is_usable {
+                    erasure.suit(connection, is_full).await?;
+                }
+                Ok(is_usable)
+            })
+        })
+        .connect_with(options.clone())
+        .await?;
+    let readers = SqlitePoolOptions::new()
+        .max_connections(SQLITE_READERS)
+        // With one that stays, a writer that is thrown away is never the last one, which would take the log with it: on a full
+        // disk it could not be made anew.
+        .min_connections(1)
+        .acquire_timeout(ACQUIRE)
+        .test_before_acquire(false)
+        .connect_with(options.pragma("query_only", "ON"))
+        .await?;
+    let lane = WriterLane::new(path);
+    let (commits, turns) = (lane.log().commits(), lane.turns());
+    tokio::spawn(checkpoint::look_after_log(commits, readers.clone(), writer.clone(), turns));
+    Ok(Db::Sqlite { readers, writer, room, lane })
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod commit;
 mod connect;
 pub mod copy;
 pub mod documents;
+mod erasure;
 mod error;
 pub mod evaluations;
 pub mod generations;

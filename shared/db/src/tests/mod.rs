@@ -7,6 +7,7 @@ mod choices;
 mod chunks;
 mod collections;
 mod documents;
+mod erasure;
 mod evaluations;
 mod fairness;
 mod full;
