@@ -47,12 +47,20 @@ fn elsewhere(number: u8) -> Ipv4Addr {
 struct Somebody {
     http: reqwest::Client,
     url: String,
+    /// What a proxy says of where it is.
+    forwarded: Option<&'static str>,
 }
 
 impl Somebody {
     fn at(service: &Service, address: Ipv4Addr) -> Self {
         let http = reqwest::Client::builder().no_proxy().local_address(Some(IpAddr::V4(address))).build();
-        Self { http: http.expect("a client"), url: format!("{}/api/v1/auth", service.base_url()) }
+        let url = format!("{}/api/v1/auth", service.base_url());
+        Self { http: http.expect("a client"), url, forwarded: None }
+    }
+
+    /// Somebody behind the proxy, which is at home.
+    fn behind_proxy(service: &Service, address: &'static str) -> Self {
+        Self { forwarded: Some(address), ..Self::at(service, HOME) }
     }
 
     async fn sign_in(&self, email: &str, password: &str) -> (u16, Option<u64>) {
@@ -62,7 +70,10 @@ impl Somebody {
     /// The status, and for how long one has to wait.
     async fn send(&self, what: &str, email: &str, password: &str) -> (u16, Option<u64>) {
         let body = json!({ "email": email, "password": password });
-        let request = self.http.post(format!("{}/{what}", self.url)).json(&body);
+        let mut request = self.http.post(format!("{}/{what}", self.url)).json(&body);
+        if let Some(address) = self.forwarded {
+            request = request.header("X-Forwarded-For", address);
+        }
         let answer = send(request).await;
         let wait = answer.headers().get(RETRY_AFTER);
         let wait = wait.map(|wait| wait.to_str().expect("text").parse().expect("whole seconds"));
@@ -189,6 +200,33 @@ async fn strangers_who_guess_do_not_keep_the_owner_out_at_home(mode: Mode) {
     if mode == Mode::Embedded {
         assert_eq!(late.sign_in("ada@example.com", PASSWORD).await.0, 429, "and still have to");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_trusted_proxy_too_strangers_do_not_keep_the_owner_out_at_home() {
+    const STRANGERS: [&str; 10] = [
+        "203.0.113.10",
+        "203.0.113.11",
+        "203.0.113.12",
+        "203.0.113.13",
+        "203.0.113.14",
+        "203.0.113.15",
+        "203.0.113.16",
+        "203.0.113.17",
+        "203.0.113.18",
+        "203.0.113.19",
+    ];
+    let service =
+        Service::in_mode(Mode::Embedded).env("LECTERN_TRUSTED_PROXIES", "127.0.0.1/32").start().await;
+    let home = Somebody::behind_proxy(&service, "198.51.100.7");
+    assert_eq!(home.send("sign-up", "ada@example.com", PASSWORD).await, (200, None));
+    for address in STRANGERS {
+        let guess = Somebody::behind_proxy(&service, address).sign_in("ada@example.com", "a guess").await;
+        assert_eq!(guess, (401, None), "{address}");
+    }
+    let elsewhere = Somebody::behind_proxy(&service, "192.0.2.1");
+    assert_eq!(elsewhere.sign_in("ada@example.com", PASSWORD).await.0, 429, "nobody knows who that is");
+    assert_eq!(home.sign_in("ada@example.com", PASSWORD).await, (200, None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
