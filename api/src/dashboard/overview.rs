@@ -6,13 +6,16 @@ use axum::{
     http::{StatusCode, Uri, request::Parts},
     response::{IntoResponse, Response},
 };
-use lectern_db::operator_jobs::JobAction;
+use lectern_db::{audit::AuditEvent, operator_jobs::JobAction};
 use lectern_derive::handler;
 use lectern_runtime::{Runtime, health};
 use lectern_shared::{
     clock::{Clock, Timestamp},
     ids::JobId,
-    model::job::{JobPhase, JobRecord},
+    model::{
+        audit::AuditAction,
+        job::{JobPhase, JobRecord},
+    },
 };
 use serde_json::Value;
 use std::{collections::HashMap, time::Duration};
@@ -31,7 +34,7 @@ use crate::{
     response::ApiResult,
     services::{
         actor::Permission,
-        audit::AuditService,
+        audit::{AuditNames, AuditService},
         jobs::{JobFilter, JobOperator, JobService},
         traces::TraceService,
         workspaces::UsageService,
@@ -213,10 +216,7 @@ pub(super) async fn audit(State(audit): State<AuditService>, visitor: Visitor, u
     let names = audit.names(&actor, &events).await?;
     let rows = events.into_iter().map(|event| AuditRow {
         at: event.at,
-        who: {
-            let who = names.of_user(&event).map_or_else(|| event.user_id.to_string(), str::to_owned);
-            if event.token_id.is_some() { format!("{who}, by an API token") } else { who }
-        },
+        who: who_did(&event, &names),
         what: event.action.as_str().replace('_', " "),
         name: names.of_target(&event).unwrap_or_default().to_owned(),
         kind: event.target_kind.replace('_', " "),
@@ -225,6 +225,21 @@ pub(super) async fn audit(State(audit): State<AuditService>, visitor: Visitor, u
     });
     let page = AuditPage { rows: rows.collect(), next, frame: visitor.frame };
     html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Who did what a line of the audit log tells, and by what.
+fn who_did(event: &AuditEvent, names: &AuditNames) -> String {
+    if event.user_id.as_uuid().is_nil() {
+        return "the operator (shell)".to_owned();
+    }
+    let who = names.of_user(event).map_or_else(|| event.user_id.to_string(), str::to_owned);
+    // What is deleted in somebody's name without a request is what a source has no more.
+    let is_by_source = event.action == AuditAction::Deleted && event.request_id.is_none();
+    match event.token_id {
+        Some(_) => format!("{who}, by an API token"),
+        None if is_by_source => format!("{who}, by a source"),
+        None => who,
+    }
 }
 
 /// A visitor who is the operator's admin.
@@ -317,7 +332,34 @@ pub(super) async fn retry(
 
 #[cfg(test)]
 mod tests {
+    use lectern_shared::ids::{ApiTokenId, AuditEventId};
+
     use super::*;
+
+    #[test]
+    fn a_line_of_the_audit_log_says_who_did_it_and_by_what() {
+        let somebody = Uuid::from_u128(7);
+        let line = |user: Uuid, action, request: Option<&str>| AuditEvent {
+            id: AuditEventId::generate(),
+            workspace_id: somebody.into(),
+            at: Timestamp::from_micros(0),
+            user_id: user.into(),
+            token_id: None,
+            action,
+            target_kind: "document".to_owned(),
+            target_id: somebody.to_string(),
+            address: None,
+            request_id: request.map(str::to_owned),
+        };
+        let said = |event: &AuditEvent| who_did(event, &AuditNames::default());
+        let by_hand = line(somebody, AuditAction::Deleted, Some("a request"));
+        assert_eq!(said(&by_hand), somebody.to_string());
+        let by_token = AuditEvent { token_id: Some(ApiTokenId::generate()), ..by_hand };
+        assert_eq!(said(&by_token), format!("{somebody}, by an API token"));
+        let by_source = line(somebody, AuditAction::Deleted, None);
+        assert_eq!(said(&by_source), format!("{somebody}, by a source"));
+        assert_eq!(said(&line(Uuid::nil(), AuditAction::RoleChanged, None)), "the operator (shell)");
+    }
 
     #[test]
     fn what_has_no_price_is_not_said_to_be_for_nothing() {

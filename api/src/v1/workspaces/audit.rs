@@ -50,7 +50,7 @@ struct AuditEventView {
     /// The network address that the request came from; null when it came from none.
     #[schema(required = true)]
     address: Option<String>,
-    /// The request's id, as its `x-request-id` was; null when it was no request.
+    /// The request's id, as its `x-request-id` was; null when it was no request but a command, or a run of a source.
     #[schema(required = true)]
     request_id: Option<String>,
 }
