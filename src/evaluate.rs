@@ -51,7 +51,9 @@ pub(crate) struct EvalArgs {
     /// Have what is found put into a better order by the service's reranker.
     #[arg(long)]
     rerank: bool,
-    /// The least that is enough, such as `hit@5=0.8`, `dense.ndcg@10=0.5` or `verified=0.95`. May be given several times.
+    /// The least that is enough, such as `hit@5=0.8`, `dense.ndcg@10=0.5` or `verified=0.95`. Of searching there are hit@1, hit@5, hit@10,
+    /// mrr, ndcg@10 and recall@10, with hybrid, dense or lexical and a point before them or without; of answers verified, cited, declined
+    /// and right. May be given several times.
     #[arg(long = "min", value_name = "METRIC=VALUE")]
     least: Vec<Threshold>,
     /// How many cases may fail: the agent gives no answer, or it cannot be searched.

@@ -80,8 +80,8 @@ enum LecternCommand {
     Parse {
         /// The file.
         file: PathBuf,
-        /// The document's type; what the bytes are decides before it.
-        #[arg(long, default_value = "TXT")]
+        /// The document's type: TXT, PDF, VIDEO, CSV or URL. What the bytes are decides before it.
+        #[arg(long, default_value = "TXT", value_parser = document_type)]
         r#type: DocumentType,
         /// Only the text.
         #[arg(long)]
@@ -189,6 +189,10 @@ async fn serve(settings: Settings) -> Result<(), FatalError> {
     lectern_api::run(runtime, listener, interface, &shutdown).await
 }
 
+fn document_type(text: &str) -> Result<DocumentType, String> {
+    text.parse().map_err(|_| format!("it must be one of {}", DocumentType::choices()))
+}
+
 async fn parse(settings: &Settings, file: &Path, r#type: DocumentType, text: bool) -> Result<(), FatalError> {
     let preview = preview::read(file, r#type, settings).await?;
     let mut out = if text { preview.text } else { serde_json::to_string_pretty(&preview)? };
@@ -224,4 +228,34 @@ async fn password() -> Result<SecretString, FatalError> {
     let mut line = String::new();
     BufReader::new(tokio::io::stdin()).read_line(&mut line).await?;
     Ok(SecretString::from(line.trim_end_matches(['\r', '\n'])))
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_api::{ANSWER_METRICS, RETRIEVAL_METRICS};
+
+    use super::*;
+
+    /// What is said instead of running a command.
+    fn said(arguments: &[&str]) -> String {
+        let line = ["lectern"].iter().chain(arguments);
+        LecternCli::try_parse_from(line).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn whoever_names_no_type_of_documents_is_told_which_there_are() {
+        for arguments in [&["parse", "--type", "FOO", "file"][..], &["parse", "--help"]] {
+            let said = said(arguments);
+            assert!(DocumentType::ALL.iter().all(|known| said.contains(known.as_str())), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_an_evaluation_names_what_it_measures() {
+        let said = said(&["eval", "--help"]);
+        assert!(
+            RETRIEVAL_METRICS.iter().chain(&ANSWER_METRICS).all(|metric| said.contains(metric)),
+            "{said}"
+        );
+    }
 }

@@ -19,7 +19,7 @@ pub(crate) struct DoctorArgs {
     /// Read all of the embedded index and the model's files too; it takes a while.
     #[arg(long)]
     deep: bool,
-    /// Answer in JSON.
+    /// Answer in JSON. Of each finding it tells the part, how bad it is (ok, warning or error), a code, what was found and what to do.
     #[arg(long)]
     json: bool,
 }

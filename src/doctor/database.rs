@@ -85,8 +85,11 @@ pub(super) async fn open(
 /// one that may only be read leaves more such files.
 fn check_rights(file: &Path) -> Result<(), DoctorFinding> {
     let refused = |path: &Path, failure: Errno| {
-        error("not_writable", format!("{} cannot be read and written by this account: {failure}", path.display()))
-            .todo("run this as the account of the service, or give that account the data directory and all in it (`chown`, `chmod -R u+rwX`)")
+        error(
+            "not_writable",
+            format!("{} cannot be read and written by this account: {failure}", path.display()),
+        )
+        .todo(remedy(failure))
     };
     let folder = file.parent().unwrap_or(Path::new("."));
     let beside = |ending: &str| {
@@ -106,6 +109,18 @@ fn check_rights(file: &Path) -> Result<(), DoctorFinding> {
         }
     }
     Ok(())
+}
+
+/// What lets the service work with a file that it cannot read and write.
+fn remedy(failure: Errno) -> &'static str {
+    match failure {
+        Errno::ROFS => {
+            "it is on a file system that is mounted read-only: mount it so that it can be written (`mount -o remount,rw`, a volume without `:ro`), or set LECTERN_DATA_DIR to where the data directory can be. A file system that became read-only by itself has met an error of its disk: look at the system's log first"
+        }
+        _ => {
+            "run this as the account of the service, or give that account the data directory and all in it (`chown`, `chmod -R u+rwX`)"
+        }
+    }
 }
 
 fn error(code: &'static str, what: impl Into<String>) -> DoctorFinding {
@@ -180,5 +195,17 @@ fn room(settings: &Settings, report: &mut DoctorReport) {
                     .todo(todo),
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_change_the_rights_on_a_file_system_that_is_read_only() {
+        assert!(remedy(Errno::ACCESS).contains("chown"));
+        let read_only = remedy(Errno::ROFS);
+        assert!(read_only.contains("read-only") && !read_only.contains("chown"), "{read_only}");
     }
 }

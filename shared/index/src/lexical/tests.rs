@@ -34,6 +34,16 @@ fn words_are_cut_at_spaces_and_punctuation_and_lower_cased() {
 }
 
 #[test]
+fn quotation_marks_and_operators_ask_for_no_more_than_the_words() {
+    let asked = |text: &str| tokens(text, TokenizeMode::Query);
+    assert_eq!(asked("\"net income\" -loss divid*"), asked("net income loss divid"));
+    assert!(finds("\"income net\"", "the net of all income", Language::English));
+    assert!(!finds("cats and dogs", "this and that", Language::English));
+    assert!(finds("cats AND dogs", "this and that", Language::English), "what is in capitals may be a name");
+    assert!(!finds("recieve", "they receive it", Language::English), "a typing error is another word");
+}
+
+#[test]
 fn codes_numbers_and_identifiers_are_indexed_whole_and_in_parts() {
     assert_eq!(document("RFC-9110"), ["rfc9110", "rfc", "9110"]);
     assert_eq!(document("v1.2.3"), ["v1.2.3", "v", "1.2.3"]);

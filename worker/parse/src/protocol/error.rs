@@ -51,6 +51,11 @@ pub enum ParseError {
         /// Characters (Unicode code points) allowed.
         limit: u64,
     },
+    /// A part of a package is far larger unpacked than packed, or than is read.
+    #[error(
+        "The file unpacks to more than is read: its parts are far larger than the file is. Split it into several documents, or leave out what is not text."
+    )]
+    UnpacksTooFar,
     /// The selected range is not in the document.
     #[error(
         "The page range does not fit: the document has {pages} pages, counted from 1. Correct from_page and to_page."
@@ -108,7 +113,7 @@ impl ParseError {
             Self::PasswordRequired => "password_required",
             Self::Empty | Self::Damaged => "damaged",
             Self::TooManyPages { .. } => "too_many_pages",
-            Self::TooLarge { .. } => "too_large",
+            Self::TooLarge { .. } | Self::UnpacksTooFar => "too_large",
             Self::InvalidPageRange { .. } => "invalid_page_range",
             Self::NoExtractableText | Self::ScriptedPage => "no_extractable_text",
             Self::Unsupported(_) => "unsupported_content_type",

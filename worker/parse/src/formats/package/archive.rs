@@ -28,12 +28,11 @@ pub(super) struct PackageArchive {
     /// Numbers of the entries by their names as [`key`] writes them.
     entries: BTreeMap<String, usize>,
     unpacked: u64,
-    max_chars: u64,
 }
 
 impl PackageArchive {
-    /// Reads the list of entries. `max_chars` is what the error names when the content is too large.
-    pub(super) fn open(bytes: Vec<u8>, max_chars: u64) -> Result<Self, ParseError> {
+    /// Reads the list of entries.
+    pub(super) fn open(bytes: Vec<u8>) -> Result<Self, ParseError> {
         let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|_| ParseError::Damaged)?;
         if zip.len() > MAX_ENTRIES {
             return Err(ParseError::Unsupported(format!("a ZIP archive of more than {MAX_ENTRIES} files")));
@@ -44,7 +43,7 @@ impl PackageArchive {
                 entries.entry(key(&name)).or_insert(number);
             }
         }
-        Ok(Self { zip, entries, unpacked: 0, max_chars })
+        Ok(Self { zip, entries, unpacked: 0 })
     }
 
     /// The archive's own bytes.
@@ -74,13 +73,7 @@ impl PackageArchive {
         entry.take(limit + 1).read_to_end(&mut bytes).map_err(|_| ParseError::Damaged)?;
         let length = bytes.len() as u64;
         self.unpacked += length.min(limit);
-        if length <= limit {
-            Ok(Some(bytes))
-        } else if by_ratio < by_size {
-            Err(ParseError::Damaged)
-        } else {
-            Err(ParseError::TooLarge { limit: self.max_chars })
-        }
+        if length <= limit { Ok(Some(bytes)) } else { Err(ParseError::UnpacksTooFar) }
     }
 
     /// An entry as text, in the encoding that it names; `None` when there is none of this name.

@@ -34,7 +34,7 @@ pub(crate) fn parse(
     if bytes.starts_with(legacy::MAGIC) {
         return legacy::parse(bytes, options, output);
     }
-    let mut archive = PackageArchive::open(bytes, options.max_chars)?;
+    let mut archive = PackageArchive::open(bytes)?;
     match contents(&mut archive)? {
         PackageKind::Office(OfficeMainPart::Word(main)) => word::parse(&mut archive, &main, output),
         PackageKind::Office(OfficeMainPart::Presentation(main)) => {

@@ -47,7 +47,7 @@ pub(crate) fn parse(
     }
     let mut book =
         WorkbookReader { writer: RowWriter::new(output), several: false, hidden: 0, unreadable: 0 };
-    match container(&bytes, options)? {
+    match container(&bytes)? {
         WorkbookFormat::Xlsx => {
             check_shared_strings(&bytes)?;
             book.xlsx(Cursor::new(bytes))?;
@@ -71,7 +71,7 @@ enum WorkbookFormat {
     Xls,
 }
 
-fn container(bytes: &[u8], options: &ParseOptions) -> Result<WorkbookFormat, ParseError> {
+fn container(bytes: &[u8]) -> Result<WorkbookFormat, ParseError> {
     let source = Cursor::new(bytes);
     if bytes.starts_with(OLE2) {
         // Encrypted workbooks of every newer kind look alike from outside.
@@ -94,7 +94,7 @@ fn container(bytes: &[u8], options: &ParseOptions) -> Result<WorkbookFormat, Par
         names.push(name);
     }
     if unpacked > MAX_UNPACKED || held > MAX_HELD {
-        return Err(ParseError::TooLarge { limit: options.max_chars });
+        return Err(ParseError::UnpacksTooFar);
     }
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
     Ok(if has("xl/workbook.bin") {
