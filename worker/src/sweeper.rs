@@ -7,7 +7,8 @@ mod store;
 use std::time::Duration;
 
 use lectern_db::{
-    self as db, Db, DbError, audit, documents,
+    self as db, Db, DbError, audit,
+    documents::{self, uploads},
     generations::{self, PurgeableGeneration},
     idempotency,
     jobs::ReindexTarget,
@@ -34,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use self::{
-    purge::{purge_document, purge_generation},
+    purge::{purge_document, purge_file, purge_generation},
     store::StoreWatch,
 };
 use crate::{orphans::OrphanSearch, scrubber::IndexScrubber};
@@ -138,12 +139,14 @@ struct FoundWork {
     depth: QueueDepth,
     generations: Vec<PurgeableGeneration>,
     documents: Vec<DocumentId>,
+    /// The keys of files that no document names.
+    files: Vec<String>,
 }
 
 impl FoundWork {
-    /// Whether there are documents or generations to be removed.
+    /// Whether there are documents, generations or files to be removed.
     fn frees_room(&self) -> bool {
-        !self.generations.is_empty() || !self.documents.is_empty()
+        !self.generations.is_empty() || !self.documents.is_empty() || !self.files.is_empty()
     }
 
     fn is_nothing(&self) -> bool {
@@ -195,6 +198,7 @@ impl Sweeper {
             depth: db::jobs::depth(db, now).await?,
             generations: generations::purgeable(db, now, BATCH).await?,
             documents: documents::tombstones(db, now, BATCH).await?,
+            files: uploads::loose(db, now, BATCH).await?,
         })
     }
 
@@ -224,11 +228,12 @@ impl Sweeper {
     /// Removes what nobody reads any more, and wakes workers for what waits. False when another process has the broom by now, or this one
     /// stops.
     async fn purge(&mut self, found: FoundWork, now: Timestamp) -> Result<bool, DbError> {
-        let FoundWork { depth, generations, documents } = found;
+        let FoundWork { depth, generations, documents, files } = found;
         if !self.purge_generations(&generations).await? {
             return Ok(false);
         }
         self.purge_documents(documents, now).await;
+        self.purge_files(files).await;
         let waiting = usize::try_from(depth.due).unwrap_or(0);
         let Runtime { jobs, settings, .. } = &self.runtime;
         jobs.doorbell().ring(waiting.min(settings.jobs.concurrency));
@@ -263,6 +268,20 @@ impl Sweeper {
         for document in documents.into_iter().take_while(|_| purging.elapsed() < PURGED_FOR) {
             let Err(error) = purge_document(db, blobs, document, now).await else { continue };
             tracing::warn!(%error, %document, "a deleted document could not be purged yet");
+            if matches!(error, SweepError::Blobs(BlobError::Unavailable { .. })) {
+                // The next would fare no better, and take as long to.
+                break;
+            }
+        }
+    }
+
+    /// Removes files that no document names, for a while.
+    async fn purge_files(&self, files: Vec<String>) {
+        let Runtime { db, blobs, .. } = &self.runtime;
+        let purging = Instant::now();
+        for key in files.into_iter().take_while(|_| purging.elapsed() < PURGED_FOR) {
+            let Err(error) = purge_file(db, blobs, &key).await else { continue };
+            tracing::warn!(%error, "a file that was replaced could not be removed yet");
             if matches!(error, SweepError::Blobs(BlobError::Unavailable { .. })) {
                 // The next would fare no better, and take as long to.
                 break;

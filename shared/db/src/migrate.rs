@@ -176,6 +176,11 @@ const STEPS: &[MigrationStep] = &[
         description: "what runs of sources went past, and warn of",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0020_source_reports.sql")),
     },
+    MigrationStep {
+        version: 21,
+        description: "files that no document names",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0021_loose_files.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

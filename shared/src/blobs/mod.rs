@@ -179,11 +179,16 @@ impl BlobStore {
         body: impl Stream<Item = Result<Bytes, E>> + Unpin,
         limit: u64,
     ) -> Result<StoredBlob, BlobError> {
-        let name = uuid::Uuid::now_v7().simple().to_string();
-        self.put_at(document, &name, body, limit).await
+        self.put_as(&Self::new_key(document), body, limit).await
     }
 
-    /// Stores a stream of bytes under a key that another store gave out, as [`BlobStore::put`] does. What was there is replaced.
+    /// A key for another blob of `document`, under which nothing is stored yet.
+    pub fn new_key(document: DocumentId) -> String {
+        format!("{document}/{}", uuid::Uuid::now_v7().simple())
+    }
+
+    /// Stores a stream of bytes under a [new key](BlobStore::new_key), or one that another store gave out, as [`BlobStore::put`] does. What
+    /// was there is replaced.
     ///
     /// # Errors
     /// As [`BlobStore::put`]; [`BlobError::NotFound`] when `key` is no key.

@@ -1,7 +1,8 @@
 //! Removing what nobody reads any more: first from the index and the blobs, then the rows.
 
 use lectern_db::{
-    self as db, Db, chunks, documents,
+    self as db, Db, chunks,
+    documents::{self, uploads},
     generations::{self, PurgeableGeneration},
     pages, vectors,
 };
@@ -71,5 +72,14 @@ pub(super) async fn purge_document(
     documents::drop_tombstone(&mut tx, document, now).await?;
     tx.commit().await?;
     tracing::info!(%document, "document purged");
+    Ok(())
+}
+
+/// Removes a file that no document names.
+pub(super) async fn purge_file(db: &Db, blobs: &BlobStore, key: &str) -> Result<(), SweepError> {
+    blobs.remove(key).await?;
+    let mut tx = db.begin_essential().await?;
+    uploads::forget_loose(&mut tx, key).await?;
+    tx.commit().await?;
     Ok(())
 }

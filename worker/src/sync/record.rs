@@ -9,7 +9,7 @@ use lectern_db::{
     self as db, Tx,
     documents::{
         self, NewDocumentRow,
-        uploads::{self, BlobFile},
+        uploads::{self, BlobFile, FileReplacement},
     },
     storage::{self, StorageDemand},
     sync::{
@@ -20,7 +20,7 @@ use lectern_db::{
 };
 use lectern_runtime::{Runtime, leased::lease_end};
 use lectern_shared::{
-    blobs::{BlobError, StoredBlob},
+    blobs::{BlobError, BlobStore, StoredBlob},
     file_name,
     format::{FileFormat, FileIdentity},
     ids::DocumentId,
@@ -200,7 +200,7 @@ impl<'a> RunRecorder<'a> {
         let Runtime { jobs, .. } = self.runtime;
         let workspace = self.run.workspace_id;
         let (bytes, mime) = (item.staged.bytes, media_type::with_charset(identity.media_type, item.charset));
-        let stored = self.store(id, item.staged).await?;
+        let stored = self.store(&BlobStore::new_key(id), item.staged).await?;
         let mut tx = self.begin(&more, Durability::Promised).await?;
         if let Some(why) = self.no_room(&mut tx, bytes, 1).await? {
             drop(tx);
@@ -255,55 +255,63 @@ impl<'a> RunRecorder<'a> {
         if self.run.dry_run {
             return self.note(item.key, SyncOutcome::Changed, Some(id), more).await;
         }
-        let Runtime { jobs, blobs, .. } = self.runtime;
-        let (workspace, bytes) = (self.run.workspace_id, item.staged.bytes);
-        if let Some(why) = self.no_room_yet(bytes, 0).await? {
+        if let Some(why) = self.no_room_yet(item.staged.bytes, 0).await? {
             return self.failed(item.key, &why, Some(&known)).await;
         }
-        let mime = media_type::with_charset(identity.media_type, item.charset);
-        let stored = self.store(id, item.staged).await?;
-        let replaced = async {
-            let mut tx = self.begin(&more, Durability::Promised).await?;
-            // Others of the workspace may have come meanwhile, and what is stored has to be counted where it is stored.
-            if let Some(why) = self.no_room(&mut tx, bytes, 0).await? {
-                return Ok(Err(why));
-            }
-            if !documents::lock(&mut tx, workspace, id).await? {
-                return Ok(Ok(None));
-            }
-            let file = blob_file(&stored, item.file_name.as_deref(), &mime);
-            let r#type = document_type(identity, item.url.is_some());
-            let former = uploads::replace(&mut tx, workspace, id, r#type, &file, jobs.now()).await?;
-            if former.is_none() || !jobs.enqueue_ingest(&mut tx, workspace, id).await? {
-                return Ok(Ok(None));
-            }
-            self.put(&mut tx, item.key, id, item.validators, version).await?;
-            items::note(&mut tx, self.run, item.key, SyncOutcome::Changed, None, Some(id)).await?;
+        let (jobs, key) = (&self.runtime.jobs, BlobStore::new_key(id));
+        let mut tx = self.runtime.db.begin().await?;
+        uploads::reserve_key(&mut tx, &key, jobs.now().plus(uploads::RESERVED_FOR)).await?;
+        tx.commit().await?;
+        let changed = self.change_reserved(&key, &known, item, identity, version, more).await;
+        if !matches!(changed, Ok(true)) {
+            // Nothing happens when it took the other's place after all.
+            let mut tx = self.runtime.db.begin_essential().await?;
+            uploads::give_up_key(&mut tx, &key, self.runtime.jobs.now()).await?;
             tx.commit().await?;
-            Ok::<_, RunFailure>(Ok(former))
-        };
-        match replaced.await {
-            Ok(Ok(Some(former))) => {
-                self.count(more);
-                jobs.doorbell().ring(1);
-                Ok(blobs.remove(&former).await?)
-            }
-            // Somebody has just deleted it.
-            Ok(Ok(None)) => {
-                blobs.remove(&stored.key).await?;
-                self.unchanged(&SyncItem { is_alive: false, ..known }).await
-            }
-            Ok(Err(why)) => {
-                blobs.remove(&stored.key).await?;
-                self.failed(item.key, &why, Some(&known)).await
-            }
-            Err(RunFailure::Lost) => {
-                blobs.remove(&stored.key).await?;
-                Err(RunFailure::Lost)
-            }
-            // It may be committed, although nobody said so: the file stays, at worst until the document is deleted.
-            Err(error) => Err(error),
         }
+        changed.map(drop)
+    }
+
+    /// Gives a document another content, which is stored under a key that is reserved for it; false when there is no room after all, or
+    /// somebody has just deleted the document.
+    async fn change_reserved(
+        &mut self,
+        key: &str,
+        known: &SyncItem,
+        item: FoundItem<'_>,
+        identity: FileIdentity,
+        version: &str,
+        more: SyncCounts,
+    ) -> Result<bool, RunFailure> {
+        let Runtime { jobs, .. } = self.runtime;
+        let (workspace, id, bytes) = (self.run.workspace_id, known.document_id, item.staged.bytes);
+        let mime = media_type::with_charset(identity.media_type, item.charset);
+        let stored = self.store(key, item.staged).await?;
+        let mut tx = self.begin(&more, Durability::Promised).await?;
+        // Others of the workspace may have come meanwhile, and what is stored has to be counted where it is stored.
+        if let Some(why) = self.no_room(&mut tx, bytes, 0).await? {
+            drop(tx);
+            self.failed(item.key, &why, Some(known)).await?;
+            return Ok(false);
+        }
+        let new = FileReplacement {
+            r#type: document_type(identity, item.url.is_some()),
+            name: None,
+            file: blob_file(&stored, item.file_name.as_deref(), &mime),
+        };
+        if !documents::lock(&mut tx, workspace, id).await?
+            || !uploads::replace(&mut tx, workspace, id, &new, jobs.now()).await?
+            || !jobs.enqueue_ingest(&mut tx, workspace, id).await?
+        {
+            drop(tx);
+            self.unchanged(&SyncItem { is_alive: false, ..known.clone() }).await?;
+            return Ok(false);
+        }
+        self.put(&mut tx, item.key, id, item.validators, version).await?;
+        items::note(&mut tx, self.run, item.key, SyncOutcome::Changed, None, Some(id)).await?;
+        self.commit(tx, more).await?;
+        jobs.doorbell().ring(1);
+        Ok(true)
     }
 
     /// Notes in a dry run what would become of something.
@@ -338,9 +346,9 @@ impl<'a> RunRecorder<'a> {
     }
 
     /// Puts bytes into the blob store.
-    async fn store(&self, id: DocumentId, staged: StagedFile) -> Result<StoredBlob, RunFailure> {
+    async fn store(&self, key: &str, staged: StagedFile) -> Result<StoredBlob, RunFailure> {
         let limit = self.runtime.settings.limits.source_bytes;
-        match self.runtime.blobs.put::<io::Error>(id, pin!(ReaderStream::new(staged.file)), limit).await {
+        match self.runtime.blobs.put_as::<io::Error>(key, pin!(ReaderStream::new(staged.file)), limit).await {
             Err(error @ BlobError::TooLarge { .. }) => Err(RunFailure::stop(error)),
             stored => Ok(stored?),
         }

@@ -1,6 +1,7 @@
 //! Uploads. A file can be stored before its document is, and a crash must leave no file that nobody knows of. So an upload
 //! begins with a tombstone that is due later: the sweeper removes it, and what was stored under its id, unless the upload
-//! makes a document of it before.
+//! makes a document of it before. One that takes the place of a document's file begins with a row of the files that no document names,
+//! which are removed in the same way; and so does what it took the place of.
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use lectern_shared::{
     },
 };
 
+use super::set_changed_epoch;
 use crate::{Db, Result, Tx, documents::NewDocumentRow, execute, on, silence};
 
 /// A file in the blob store.
@@ -123,33 +125,68 @@ pub async fn complete(
     Ok(rows == 1)
 }
 
-/// Gives one of a workspace's documents, which is [locked](super::lock), another file in place of the one that it was made of. It is not
-/// queued. Returns the key of the former file, which is to be removed after the commit; none when there is no such document.
+/// Begins an upload that is to take the place of a document's file: what is stored under the key is removed after `until`, unless [`replace`]
+/// comes before.
+pub async fn reserve_key(tx: &mut Tx, key: &str, until: Timestamp) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("INSERT INTO loose_files (blob_key, purge_at) VALUES ($1, $2)").bind(key).bind(until)
+    )?;
+    Ok(())
+}
+
+/// What takes the place of a document's file.
+#[derive(Debug)]
+pub struct FileReplacement<'a> {
+    /// What the document is from then on.
+    pub r#type: DocumentType,
+    /// How it is called from then on; none when its name stays.
+    pub name: Option<&'a str>,
+    /// The file, whose key was [reserved](reserve_key).
+    pub file: BlobFile<'a>,
+}
+
+/// Gives one of a workspace's documents, which is [locked](super::lock), another file in place of the one that it was made of, which may be
+/// removed once this is committed. It is not queued. False when there is no such document, or the upload's time is over: then nothing of the
+/// transaction may stay.
 pub async fn replace(
     tx: &mut Tx,
     workspace: WorkspaceId,
     id: DocumentId,
-    r#type: DocumentType,
-    file: &BlobFile<'_>,
+    new: &FileReplacement<'_>,
     now: Timestamp,
-) -> Result<Option<String>> {
-    let former: Option<Option<String>> = on!(tx, |c| sqlx::query_scalar(
-        "SELECT blob_key FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
-    )
-    .bind(id)
-    .bind(workspace)
-    .fetch_optional(c))?;
-    let Some(former) = former.flatten() else { return Ok(None) };
-    execute!(
+) -> Result<bool> {
+    let FileReplacement { r#type, name, file } = new;
+    let taken = execute!(
+        tx,
+        sqlx::query("DELETE FROM loose_files WHERE blob_key = $1 AND purge_at > $2").bind(file.key).bind(now)
+    )?;
+    let left = execute!(
         tx,
         sqlx::query(
-            "UPDATE documents SET type = $3, blob_key = $4, source_sha256 = $5, source_bytes = $6, stored_bytes = $6,
-                                  source_name = $7, source_mime = $8, updated_at = $9
-             WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+            "INSERT INTO loose_files (blob_key, purge_at)
+             SELECT blob_key, CAST($3 AS BIGINT) FROM documents
+             WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL AND blob_key IS NOT NULL"
         )
         .bind(id)
         .bind(workspace)
-        .bind(r#type)
+        .bind(now)
+    )?;
+    if taken == 0 || left == 0 {
+        return Ok(false);
+    }
+    execute!(
+        tx,
+        sqlx::query(concat!(
+            "UPDATE documents SET type = $3, name = COALESCE($4, name), blob_key = $5, source_sha256 = $6, source_bytes = $7,
+                                  stored_bytes = $7, source_name = $8, source_mime = $9, updated_at = $10, ",
+            set_changed_epoch!(),
+            " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+        ))
+        .bind(id)
+        .bind(workspace)
+        .bind(*r#type)
+        .bind(*name)
         .bind(file.key)
         .bind(file.sha256.as_slice())
         .bind(i64::try_from(file.bytes).unwrap_or(i64::MAX))
@@ -157,7 +194,35 @@ pub async fn replace(
         .bind(file.mime)
         .bind(now)
     )?;
-    Ok(Some(former))
+    Ok(true)
+}
+
+/// Gives an upload up that was to take the place of a document's file: what is stored under the key may be removed at once. Nothing happens
+/// when it took that place.
+pub async fn give_up_key(tx: &mut Tx, key: &str, now: Timestamp) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE loose_files SET purge_at = $2 WHERE blob_key = $1 AND purge_at > $2")
+            .bind(key)
+            .bind(now)
+    )?;
+    Ok(())
+}
+
+/// The keys of files that no document names and whose time is over; oldest first.
+pub async fn loose(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<String>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT blob_key FROM loose_files WHERE purge_at <= $1 ORDER BY purge_at LIMIT $2"
+    )
+    .bind(now)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Forgets a file that no document names, and that is not there any more.
+pub async fn forget_loose(tx: &mut Tx, key: &str) -> Result<()> {
+    execute!(tx, sqlx::query("DELETE FROM loose_files WHERE blob_key = $1").bind(key))?;
+    Ok(())
 }
 
 /// Gives an upload up: what is stored of it may be purged at once. Nothing happens when it was completed.
@@ -171,13 +236,17 @@ pub async fn give_up(tx: &mut Tx, id: DocumentId, now: Timestamp) -> Result<()> 
     Ok(())
 }
 
+/// The file of the document $1 of the workspace $2.
+const FIND: &str =
+    "SELECT type, name, blob_key, source_sha256, source_bytes, source_name, source_mime FROM documents
+     WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL AND blob_key IS NOT NULL";
+
 /// The file of one of a workspace's documents; none when there is no such document, or it was not uploaded.
 pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<StoredFile>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT type, name, blob_key, source_sha256, source_bytes, source_name, source_mime FROM documents
-         WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL AND blob_key IS NOT NULL"
-    )
-    .bind(id)
-    .bind(workspace)
-    .fetch_optional(c))?)
+    Ok(on!(db, |c| sqlx::query_as(FIND).bind(id).bind(workspace).fetch_optional(c))?)
+}
+
+/// [`find`] for a document that the transaction has [locked](super::lock).
+pub async fn find_locked(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<Option<StoredFile>> {
+    Ok(on!(tx, |c| sqlx::query_as(FIND).bind(id).bind(workspace).fetch_optional(c))?)
 }

@@ -39,6 +39,17 @@ pub async fn sources_of(
     .fetch_all(c))?)
 }
 
+/// Whether a source keeps one of a workspace's documents in step with what is there.
+pub async fn keep(db: &Db, workspace: WorkspaceId, document: DocumentId) -> Result<bool> {
+    let found: Option<DocumentId> = on!(db, |c| sqlx::query_scalar(
+        "SELECT document_id FROM source_items WHERE document_id = $1 AND workspace_id = $2 LIMIT 1"
+    )
+    .bind(document)
+    .bind(workspace)
+    .fetch_optional(c))?;
+    Ok(found.is_some())
+}
+
 /// What became of something in a run; none when nothing is noted.
 pub async fn outcome(db: &Db, run: SourceRunId, key: &str) -> Result<Option<SyncOutcome>> {
     Ok(on!(db, |c| sqlx::query_scalar(

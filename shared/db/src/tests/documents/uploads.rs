@@ -1,7 +1,7 @@
 //! Uploads.
 
 use super::*;
-use crate::documents::uploads::{self, BlobFile};
+use crate::documents::uploads::{self, BlobFile, FileReplacement};
 
 /// A document that is to be made of an upload which is purged after 50 seconds.
 async fn begun(db: &Db, workspace: WorkspaceId) -> NewDocumentRow<'static> {
@@ -95,5 +95,69 @@ async fn what_is_read_of_a_locked_document_is_what_an_ingestion_reads() {
             let found = documents::find(&t.db, owner, id).await.unwrap().unwrap();
             assert_eq!(format!("{document:?}"), format!("{found:?}"), "{}", t.name);
         }
+    }
+}
+
+/// A file under a key, of one byte.
+fn version_at(key: &str) -> FileReplacement<'_> {
+    let file = BlobFile { key, bytes: 1, sha256: &[8; 32], name: Some("new.md"), mime: "text/markdown" };
+    FileReplacement { r#type: DocumentType::Txt, name: None, file }
+}
+
+async fn reserve_key(db: &Db, key: &str) {
+    commit!(db, |tx| uploads::reserve_key(tx, key, at(50)));
+}
+
+async fn loose(db: &Db, now: u64) -> Vec<String> {
+    uploads::loose(db, at(now), 10).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_file_that_takes_the_place_of_another_leaves_that_one_to_be_removed() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let document = begun(&t.db, owner).await;
+        assert!(complete(&t.db, &document, 3).await, "{}", t.name);
+        assert!(enqueue(&t.db, owner, document.id, at(3)).await, "{}", t.name);
+        reserve_key(&t.db, "new/key").await;
+        assert!(loose(&t.db, 49).await.is_empty(), "{}: it may still be on its way", t.name);
+        let new = FileReplacement { name: Some("Renamed"), ..version_at("new/key") };
+        assert!(commit!(t.db, |tx| uploads::replace(tx, owner, document.id, &new, at(4))), "{}", t.name);
+        let file = uploads::find(&t.db, owner, document.id).await.unwrap().unwrap();
+        let now = (&*file.name, file.r#type, &*file.blob_key, file.source_bytes, file.source_name.as_deref());
+        assert_eq!(now, ("Renamed", DocumentType::Txt, "new/key", 1, Some("new.md")), "{}", t.name);
+        let locked = commit!(t.db, |tx| uploads::find_locked(tx, owner, document.id)).unwrap();
+        assert_eq!(format!("{locked:?}"), format!("{file:?}"), "{}", t.name);
+
+        commit!(t.db, |tx| uploads::give_up_key(tx, "new/key", at(4)));
+        assert_eq!(loose(&t.db, 1_000).await, ["the/key"], "{}: what is named stays", t.name);
+        assert_eq!(loose(&t.db, 4).await, ["the/key"], "{}", t.name);
+        commit!(t.db, |tx| uploads::forget_loose(tx, "the/key"));
+        assert!(loose(&t.db, 1_000).await.is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_file_takes_no_place_that_is_not_its_workspaces_or_after_its_time() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let document = begun(&t.db, owner).await;
+        assert!(complete(&t.db, &document, 3).await, "{}", t.name);
+        let (inline, _) = published(&t.db, owner, "inline", &["text"], at(0)).await;
+        let try_to = async |key: &str, workspace: WorkspaceId, id: DocumentId, now: u64| {
+            let mut tx = t.db.begin().await.unwrap();
+            // What is not replaced is rolled back.
+            uploads::replace(&mut tx, workspace, id, &version_at(key), at(now)).await.unwrap()
+        };
+        reserve_key(&t.db, "new/key").await;
+        assert!(!try_to("new/key", other, document.id, 4).await, "{}: another's", t.name);
+        assert!(!try_to("new/key", owner, inline, 4).await, "{}: it has no file", t.name);
+        assert!(!try_to("never/reserved", owner, document.id, 4).await, "{}", t.name);
+        assert!(!try_to("new/key", owner, document.id, 50).await, "{}: its time is over", t.name);
+        commit!(t.db, |tx| uploads::give_up_key(tx, "new/key", at(5)));
+        assert!(!try_to("new/key", owner, document.id, 6).await, "{}: it was given up", t.name);
+        assert_eq!(loose(&t.db, 5).await, ["new/key"], "{}", t.name);
+        let file = uploads::find(&t.db, owner, document.id).await.unwrap().unwrap();
+        assert_eq!(file.blob_key, "the/key", "{}", t.name);
     }
 }
