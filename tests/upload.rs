@@ -1,5 +1,6 @@
 //! Documents that are uploaded.
 
+mod replaced;
 mod revoked;
 
 use std::{path::Path, time::Duration};
@@ -35,7 +36,7 @@ in_both_modes!(
     an_upload_that_is_sent_again_makes_one_document,
     an_upload_that_breaks_off_leaves_nothing,
     uploads_of_one_user_wait_for_each_other_and_keep_nobody_else_waiting,
-    the_file_of_an_uploaded_document_cannot_be_exchanged_and_goes_with_it,
+    the_file_of_an_uploaded_document_is_not_patched_and_goes_with_it,
     another_users_file_does_not_exist
 );
 
@@ -411,7 +412,7 @@ async fn an_upload_that_breaks_off_leaves_nothing(mode: Mode) {
     assert_eq!(ada.read("/documents").await, json!([]));
 }
 
-async fn the_file_of_an_uploaded_document_cannot_be_exchanged_and_goes_with_it(mode: Mode) {
+async fn the_file_of_an_uploaded_document_is_not_patched_and_goes_with_it(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
     let document = ingest(&ada, Form::default().file("a.txt", b"the text")).await;

@@ -108,6 +108,7 @@ pub fn rows() -> Vec<Row> {
         row("GET /documents/duplicates", None),
         row("GET /documents/<document>/events", None),
         row("GET /documents/<upload>/source", None),
+        row("PUT /documents/<upload>/file", Form(&[("file", "The gate is low."), ("name", "Gate")])),
         row("GET /documents/<booklet>/pages", None),
         row("GET /documents/<booklet>/pages/1?width=200&highlight=0-8&format=webp", None),
         row("PATCH /documents/<document>", Json(json!({ "description": "changed", "metadata": null }))),

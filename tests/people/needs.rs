@@ -16,7 +16,7 @@ pub(super) enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-pub(super) const NEEDS: [(&str, Need); 166] = [
+pub(super) const NEEDS: [(&str, Need); 167] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),
@@ -74,6 +74,7 @@ pub(super) const NEEDS: [(&str, Need); 166] = [
     // Documents
     ("POST /documents", Need::Editor),
     ("POST /documents/upload", Need::Editor),
+    ("PUT /documents/{}/file", Need::Editor),
     ("GET /documents", Need::Editor),
     ("GET /documents/{}", Need::Editor),
     ("GET /documents/{}/chunks", Need::Asker),

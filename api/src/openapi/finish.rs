@@ -166,12 +166,13 @@ fn add_paging(operation: &mut Operation, schemas: &SchemaMap) {
 }
 
 /// Operations that take an [`IDEMPOTENCY_KEY`] although their ids do not say so.
-const KEYED: [&str; 9] = [
+const KEYED: [&str; 10] = [
     "importEvaluationCases",
     "openaiAddVectorStoreFile",
     "openaiCreateFileBatch",
     "openaiCreateVectorStore",
     "openaiUploadFile",
+    "replaceDocumentFile",
     "rotateWebhookSecret",
     "runEvaluation",
     "runSource",

@@ -51,7 +51,11 @@ pub(crate) use self::{
     file::SourceContent,
     followed::FollowedIngestion,
 };
-pub(super) use self::{cited::CitedParts, file::blob_failed, target_collections::TargetCollections};
+pub(super) use self::{
+    cited::CitedParts,
+    file::{blob_failed, replaceable_file},
+    target_collections::TargetCollections,
+};
 use self::{
     followed::IngestionMonitor,
     schema::{AuthorizationSchema, PageSchema, TypeSchema},
@@ -152,7 +156,7 @@ pub(super) async fn check_quota(tx: &mut Tx, actor: &Actor, workspace: Workspace
 }
 
 /// Refuses bytes that a workspace may not store besides what is stored already.
-async fn check_stored_bytes(
+pub(super) async fn check_stored_bytes(
     settings: &Settings,
     tx: &mut Tx,
     actor: &Actor,

@@ -1,10 +1,11 @@
-//! Uploads. The file goes to the blob store while it is sent; the document is made when everything is there. What is left of an
-//! upload that comes to no good end is purged like a deleted document.
+//! Uploads. The file goes to the blob store while it is sent; the document is made, or has its file replaced, when everything is there.
+//! What is left of an upload that comes to no good end is purged like a deleted document.
 
 mod file_kind;
+mod replacement;
 mod slots;
 
-use std::{fmt, io, pin::pin, sync::Arc, time::Duration};
+use std::{fmt, io, mem, pin::pin, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures::{
@@ -30,8 +31,8 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use utoipa::ToSchema;
 
-pub(crate) use self::file_kind::FileKind;
-use self::slots::{UploadSlot, UploadSlots};
+use self::slots::UploadSlots;
+pub(crate) use self::{file_kind::FileKind, replacement::NewFile, slots::UploadSlot};
 use super::{
     actor::{Actor, Permission},
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
@@ -43,7 +44,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
-    fields::{FieldRule, GivenIds, JsonFields, validate},
+    fields::{FieldRule, FromFields, GivenIds, JsonFields, validate},
 };
 
 /// The longest that an upload may take.
@@ -57,7 +58,25 @@ pub(crate) struct SentFile<'a> {
     pub(crate) bytes: BoxStream<'a, Result<Bytes, ApiError>>,
 }
 
-/// A file that is in the blob store. When it is dropped, it is purged, unless it has become a document.
+/// What a file is uploaded for.
+#[derive(Clone, Copy)]
+pub(crate) enum UploadTarget {
+    /// A document that is made of it.
+    NewDocument,
+    /// To take the place of the file that a document was made of.
+    FileOf { id: DocumentId, former_bytes: u64 },
+}
+
+/// What is said of an uploaded file in the other parts of its form.
+pub(crate) trait FileDescription: FromFields + Send {
+    /// Adds what is not said where the file tells it.
+    fn fill_in(fields: &mut Map<String, Value>, kind: &FileKind);
+
+    /// What makes an upload the same one when it is sent again.
+    fn identity(&self, file: &UploadedFile) -> String;
+}
+
+/// A file that is in the blob store. When it is dropped, it is purged, unless it has become a document's.
 pub(crate) struct UploadedFile {
     stored: StoredBlob,
     reservation: UploadReservation,
@@ -138,6 +157,16 @@ impl UploadedFile {
     pub(crate) fn bytes(&self) -> u64 {
         self.stored.bytes
     }
+
+    fn as_blob_file(&self) -> uploads::BlobFile<'_> {
+        uploads::BlobFile {
+            key: &self.stored.key,
+            bytes: self.stored.bytes,
+            sha256: &self.stored.sha256,
+            name: self.kind.file_name.as_deref(),
+            mime: &self.kind.media_type,
+        }
+    }
 }
 
 impl NewUpload {
@@ -145,9 +174,15 @@ impl NewUpload {
     pub(crate) fn of_file(kind: &FileKind) -> Result<Self, ApiError> {
         validate(&json!({"type": kind.r#type, "name": kind.document_name()}))
     }
+}
 
-    /// What makes an upload the same one when it is sent again.
-    pub(crate) fn identity(&self, file: &UploadedFile) -> String {
+impl FileDescription for NewUpload {
+    fn fill_in(fields: &mut Map<String, Value>, kind: &FileKind) {
+        fields.entry("type").or_insert_with(|| json!(kind.r#type));
+        fields.entry("name").or_insert_with(|| json!(kind.document_name()));
+    }
+
+    fn identity(&self, file: &UploadedFile) -> String {
         let mut identity = json!({
             "type": self.r#type,
             "name": self.name,
@@ -194,7 +229,7 @@ impl UploadService {
         Self { db, jobs, blobs, settings, creations, slots }
     }
 
-    /// Waits for a turn, which is to be held until the document is made.
+    /// Waits for a turn, which is to be held until the file is a document's.
     pub(crate) async fn turn(&self, actor: &Actor) -> Result<UploadSlot, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         self.slots.take(owner.workspace_id).await
@@ -205,8 +240,13 @@ impl UploadService {
         self.settings.limits.body_bytes
     }
 
-    /// Stores a file, under the id of a document that is to be.
-    pub(crate) async fn store(&self, actor: &Actor, file: SentFile<'_>) -> Result<UploadedFile, ApiError> {
+    /// Stores a file, under the id of its document or of one that is to be.
+    pub(crate) async fn store(
+        &self,
+        actor: &Actor,
+        target: UploadTarget,
+        file: SentFile<'_>,
+    ) -> Result<UploadedFile, ApiError> {
         let SentFile { name, content_type, mut bytes } = file;
         let mut head = BytesMut::new();
         while head.len() < SNIFFED
@@ -219,13 +259,13 @@ impl UploadService {
             return Err(ApiError::invalid(vec![field]));
         }
         let kind = FileKind::of(&head, &name, content_type.as_deref())?;
-        let (reservation, left) = self.reserve(actor).await?;
+        let (reservation, left) = self.reserve(actor, target).await?;
         let rest = bytes.map_err(|error| io::Error::other(SenderError(error)));
         let whole = stream::iter([Ok::<Bytes, io::Error>(head.freeze())]).chain(rest);
         let limit = self.settings.limits.source_bytes;
         let allowed = left.map_or(limit, |left| left.bytes.min(limit));
         let stored =
-            self.blobs.put(reservation.id, pin!(whole), allowed).await.map_err(|error| match left {
+            self.blobs.put_as(&reservation.key, pin!(whole), allowed).await.map_err(|error| match left {
                 Some(left) if allowed < limit && matches!(error, BlobError::TooLarge { .. }) => {
                     left.over.into()
                 }
@@ -235,19 +275,37 @@ impl UploadService {
     }
 
     /// Begins an upload, and tells how much the user may still store.
-    async fn reserve(&self, actor: &Actor) -> Result<(UploadReservation, Option<RemainingQuota>), ApiError> {
-        let owner = actor.may(Permission::EditDocuments)?;
-        let id = DocumentId::generate();
-        let now = self.jobs.now();
+    async fn reserve(
+        &self,
+        actor: &Actor,
+        target: UploadTarget,
+    ) -> Result<(UploadReservation, Option<RemainingQuota>), ApiError> {
+        let workspace = actor.may(Permission::EditDocuments)?.workspace_id;
         let wanted = StorageDemand {
             more: self.settings.limits.source_bytes,
             allowed: allowed_bytes(&self.settings, actor),
         };
-        let left = storage::left(&self.db, owner.workspace_id, wanted, actor.stored_at_most()).await??;
-        let until = now.plus(uploads::RESERVED_FOR);
-        uploads::reserve_alone(&self.db, owner.workspace_id, id, now, until).await?;
-        let (db, jobs) = (self.db.clone(), self.jobs.clone());
-        Ok((UploadReservation { db, jobs, id, is_completed: false }, left))
+        let left = storage::left(&self.db, workspace, wanted, actor.stored_at_most()).await?;
+        let (id, left) = match target {
+            UploadTarget::NewDocument => (DocumentId::generate(), left?),
+            UploadTarget::FileOf { id, former_bytes } => {
+                // Whoever has too much may store as much as there was.
+                let left = left.unwrap_or_else(|over| Some(RemainingQuota { bytes: 0, over }));
+                let bytes = |left: u64| left.saturating_add(former_bytes);
+                (id, left.map(|left| RemainingQuota { bytes: bytes(left.bytes), ..left }))
+            }
+        };
+        let (db, jobs, key) = (self.db.clone(), self.jobs.clone(), BlobStore::new_key(id));
+        let reservation = UploadReservation { db, jobs, target, id, key, is_completed: false };
+        match target {
+            UploadTarget::NewDocument => {
+                let now = self.jobs.now();
+                let until = now.plus(uploads::RESERVED_FOR);
+                uploads::reserve_alone(&self.db, workspace, id, now, until).await?;
+            }
+            UploadTarget::FileOf { .. } => self.reserve_key(&reservation).await?,
+        }
+        Ok((reservation, left))
     }
 
     /// Makes a document of a file, and queues it to be ingested.
@@ -280,15 +338,8 @@ impl UploadService {
             pages: PageRange { from: new.from_page, to: new.to_page },
             authorization_sealed: None,
         };
-        let stored = uploads::BlobFile {
-            key: &file.stored.key,
-            bytes: file.stored.bytes,
-            sha256: &file.stored.sha256,
-            name: file.kind.file_name.as_deref(),
-            mime: &file.kind.media_type,
-        };
         check_quota(&mut tx, actor, workspace).await?;
-        if !uploads::complete(&mut tx, &row, &stored, self.jobs.now()).await? {
+        if !uploads::complete(&mut tx, &row, &file.as_blob_file(), self.jobs.now()).await? {
             return Err(late());
         }
         // Others of the workspace may have come meanwhile.
@@ -330,12 +381,16 @@ fn explain(error: BlobError) -> ApiError {
 }
 
 /// An upload that has begun. When it is dropped, it is given up: what is stored of it is purged, unless it has become a
-/// document.
+/// document's.
 struct UploadReservation {
     db: Db,
     jobs: JobQueue,
+    target: UploadTarget,
+    /// The document, which may not be one yet.
     id: DocumentId,
-    /// It is known to have become a document, so there is nothing to give up.
+    /// Where the file is stored.
+    key: String,
+    /// It is known to have become the document's, so there is nothing to give up.
     is_completed: bool,
 }
 
@@ -344,10 +399,14 @@ impl Drop for UploadReservation {
         if self.is_completed {
             return;
         }
-        let (db, jobs, id) = (self.db.clone(), self.jobs.clone(), self.id);
+        let (db, jobs, target, id) = (self.db.clone(), self.jobs.clone(), self.target, self.id);
+        let key = mem::take(&mut self.key);
         let give_up = async move {
             let mut tx = db.begin_essential().await?;
-            uploads::give_up(&mut tx, id, jobs.now()).await?;
+            match target {
+                UploadTarget::NewDocument => uploads::give_up(&mut tx, id, jobs.now()).await?,
+                UploadTarget::FileOf { .. } => uploads::give_up_key(&mut tx, &key, jobs.now()).await?,
+            }
             tx.commit().await
         };
         if let Ok(handle) = Handle::try_current() {

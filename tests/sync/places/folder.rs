@@ -3,12 +3,13 @@
 use std::{fs, path::Path};
 
 use axum::http::StatusCode;
+use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
     support::{
-        client::{Client, data, id},
+        client::{Client, data, envelope, id, send},
         command::{doctor, finding},
         in_both_modes,
         service::{Mode, Service},
@@ -195,6 +196,13 @@ async fn a_folder_is_kept_in_step_if_the_operator_has_opened_it(mode: Mode) {
     let all = documents(&client).await;
     let travel = all.iter().find(|document| document["name"] == "deep/travel.txt").expect("it is there");
     assert!(text_of(&client, travel).await.contains("by the kilometre"));
+    let request = client.request(Method::PUT, &format!("/documents/{}/file", id(travel)));
+    let form =
+        "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nOther.\r\n--x--\r\n";
+    let request = request.header(CONTENT_TYPE, "multipart/form-data; boundary=x").body(form);
+    let (status, body) = envelope(send(request).await).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "what a source brings is the source's: {body:#}");
+    assert_eq!(body["error"]["fields"][0]["path"], "file", "{body:#}");
     write("deep/travel.txt", "Travel is paid by the mile.");
     fs::remove_file(folder.join("leave.md")).expect("a file");
     let second = run(&client, &source).await;

@@ -8,7 +8,6 @@ use axum::{
 };
 use lectern_derive::{RequestBody, handler};
 use lectern_shared::{ids::CollectionId, model::document::DocumentType};
-use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use crate::{
@@ -28,12 +27,12 @@ use crate::{
     services::{
         actor::Permission,
         collections::CollectionService,
-        creation::CreationOutcome,
+        creation::{CreationOutcome, IdempotentRequest},
         documents::{DocumentDetails, DocumentService, NewDocument},
-        uploads::{LONGEST_UPLOAD, UploadService, late},
+        uploads::{FileDescription, UploadService, UploadTarget},
     },
     state::AppState,
-    v1::documents::receive_upload,
+    v1::documents::{ReceivedForm, receive_upload},
 };
 
 #[derive(Template)]
@@ -117,29 +116,31 @@ pub(super) async fn upload(
         Err(response) => return response,
     };
     let made = async {
-        let path = parts.uri.path().to_owned();
-        let opened = parts.extensions.get::<RequestCredential>().cloned();
-        let form = MultipartForm::of(Request::from_parts(parts, body)).await?;
-        let actor = visitor.actor();
-        let reading = async {
-            // Held until the document is made.
-            let turn = uploads.turn(&actor).await?;
-            let reading = Box::pin(receive_upload(&uploads, &actor, form, Some(NONCE)));
-            let read = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
-            ApiResult::Ok((turn, read))
-        };
-        // It may go on for so long that its sender may not do it any more.
-        let (_turn, (file, new, nonce)) = match opened {
-            Some(opened) => opened.while_in_force(reading).await?,
-            None => reading.await?,
-        };
-        let content = new.identity(&file);
-        let key = IdempotencyKey::of_form(nonce.as_deref(), &content);
-        let once = key.once(&actor, &path, content.as_bytes());
-        let made = uploads.complete(&actor, file, new, once, id_of).await?;
+        let request = Request::from_parts(parts, body);
+        let (received, once) = receive_file(&uploads, &visitor, UploadTarget::NewDocument, request).await?;
+        let ReceivedForm { turn: _turn, file, new, .. } = received;
+        let made = uploads.complete(&visitor.actor(), file, new, once, id_of).await?;
         ApiResult::Ok(visitor.go(&page_of(made)))
     };
     axum::response::IntoResponse::into_response(made.await)
+}
+
+/// Reads a form with a file to its end, and tells it from others by what the page put into it.
+pub(super) async fn receive_file<T: FileDescription>(
+    uploads: &UploadService,
+    visitor: &Visitor,
+    target: UploadTarget,
+    request: Request,
+) -> ApiResult<(ReceivedForm<T>, IdempotentRequest)> {
+    let path = request.uri().path().to_owned();
+    let opened = request.extensions().get::<RequestCredential>().cloned();
+    let form = MultipartForm::of(request).await?;
+    let actor = visitor.actor();
+    let received = receive_upload(uploads, &actor, opened.as_ref(), target, form, Some(NONCE)).await?;
+    let content = received.new.identity(&received.file);
+    let key = IdempotencyKey::of_form(received.nonce.as_deref(), &content);
+    let once = key.once(&actor, &path, content.as_bytes());
+    Ok((received, once))
 }
 
 /// What is noted of a new document: where its page is.

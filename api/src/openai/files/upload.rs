@@ -25,7 +25,9 @@ use crate::{
     services::{
         actor::Actor,
         documents::DocumentDetails,
-        uploads::{LONGEST_UPLOAD, NewUpload, UploadService, UploadedFile, late},
+        uploads::{
+            FileDescription, LONGEST_UPLOAD, NewUpload, UploadService, UploadTarget, UploadedFile, late,
+        },
     },
     state::AppState,
 };
@@ -152,7 +154,7 @@ async fn receive(
         if part.name().map(field_name) != Some("file") {
             known.add(part).await?;
         } else if file.is_none() {
-            file = Some(uploads.store(actor, part.into_file()).await?);
+            file = Some(uploads.store(actor, UploadTarget::NewDocument, part.into_file()).await?);
         } else {
             return Err(ApiError::invalid_field("file", "must be given once"));
         }

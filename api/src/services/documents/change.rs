@@ -259,7 +259,8 @@ fn resulting_source<'a>(
 ) -> Result<(&'a str, Option<&'a str>), ApiError> {
     if source.blob_key.is_some() {
         let refuse = |path| {
-            Err(ApiError::invalid_field(path, "cannot be set: the document was uploaded; upload another one"))
+            let message = "cannot be set: the document was uploaded; replace its file (PUT …/file)";
+            Err(ApiError::invalid_field(path, message))
         };
         // One that a source was made into has its address too.
         return match (change.new_url(), change.new_content()) {

@@ -3,16 +3,17 @@
 use std::io;
 
 use lectern_db::{
-    self as db,
+    self as db, Db,
     documents::{
         files::{self, IdWindow},
         uploads,
     },
+    sync::items,
 };
 use lectern_shared::{
     blobs::{BlobError, BlobReader},
     failure::ServiceFailure,
-    ids::DocumentId,
+    ids::{DocumentId, WorkspaceId},
     model::document::{DocumentFile, StoredFile},
 };
 
@@ -80,6 +81,36 @@ impl DocumentService {
             error => blob_failed(&error),
         })
     }
+}
+
+/// The file of one of a workspace's documents that another file may take the place of.
+///
+/// # Errors
+/// When there is no such document, or its file is not one that somebody has uploaded: what to do instead.
+pub(in crate::services) async fn replaceable_file(
+    db: &Db,
+    workspace: WorkspaceId,
+    id: DocumentId,
+) -> Result<StoredFile, ApiError> {
+    let document = db::documents::find(db, workspace, id).await?.ok_or_else(unknown)?;
+    let file = uploads::find(db, workspace, id).await?;
+    let file = file.ok_or_else(|| not_uploaded(&document.url))?;
+    if items::is_kept(db, workspace, id).await? {
+        let message =
+            "cannot be replaced: a source keeps the document in step with what is there; change it there";
+        return Err(ApiError::invalid_field("file", message));
+    }
+    Ok(file)
+}
+
+/// What is told where a document that is at this address, if it is at one, is to get a file.
+fn not_uploaded(url: &str) -> ApiError {
+    let message = if url.is_empty() {
+        "cannot be replaced: the document was made of a text; change its content"
+    } else {
+        "cannot be replaced: the document is at an address; change its url"
+    };
+    ApiError::invalid_field("file", message)
 }
 
 fn missing() -> ApiError {

@@ -49,6 +49,12 @@ impl FileKind {
         self.file_name.as_deref().unwrap_or(file_name::NAMELESS)
     }
 
+    /// What a document of this type is with it in the place of a file of this media type: what its owner has said of the like holds on.
+    pub(crate) fn type_instead_of(&self, r#type: DocumentType, former: Option<&str>) -> DocumentType {
+        let is_alike = former.and_then(media_type::essence) == media_type::essence(&self.media_type);
+        if is_alike && can_be(self.format, r#type) { r#type } else { self.r#type }
+    }
+
     /// Why a document of this type cannot be made of it; none when one can.
     pub(crate) fn unfit_for(&self, r#type: DocumentType) -> Option<String> {
         if r#type == DocumentType::Url {
@@ -161,6 +167,14 @@ mod tests {
                 assert_eq!(kind.unfit_for(r#type).is_none(), fitting.contains(&r#type), "{name} as {type}");
             }
         }
+        let read =
+            |head: &[u8], name| FileKind::of(head, name, None).unwrap_or_else(|error| panic!("{error:?}"));
+        let (text, table) = (read(b"words", "a.txt"), read(b"a,b", "a.csv"));
+        assert_eq!(text.type_instead_of(Video, Some("text/plain;charset=latin1")), Video, "as it was said");
+        assert_eq!(table.type_instead_of(Txt, Some("text/csv")), Txt, "as it was said");
+        assert_eq!(table.type_instead_of(Txt, Some("text/plain")), Csv, "it is another kind of file");
+        assert_eq!(text.type_instead_of(Pdf, Some("application/pdf")), Txt);
+        assert_eq!(text.type_instead_of(Url, None), Txt);
         assert!(FileKind::nothing().unfit_for(Url).is_some_and(|message| message.contains("url")));
     }
 }

@@ -15,9 +15,9 @@ use crate::{
 
 /// Change a document
 ///
-/// Changes what is given and leaves the rest as it is. `type` cannot be changed, and neither can the source of an uploaded
-/// document. A new `url` takes the place of the content, and new `content` the place of the url. A `url` at another host than
-/// the one that `authorization` was given for needs that anew, or null; without an address it is forgotten.
+/// Changes what is given and leaves the rest as it is. `type` cannot be changed; an uploaded document gets another file by
+/// `PUT /documents/{id}/file`. A new `url` takes the place of the content, and new `content` the place of the url. A `url` at another
+/// host than the one that `authorization` was given for needs that anew, or null; without an address it is forgotten.
 ///
 /// A change of `name`, `url`, `content`, `from_page`, `to_page`, `splitter` or `authorization` queues the document to be
 /// ingested again, if it really is one; until that has succeeded, searches find it as it was. `metadata` and `description`

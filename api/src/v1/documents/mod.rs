@@ -19,7 +19,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use self::view::DocumentWithContent;
 pub(super) use self::view::{DocumentView, SplitterView, example as document_example};
 pub(crate) use self::view::{ErrorView, ProgressView, WarningView};
-pub(crate) use self::{pages::image_response, upload::receive as receive_upload};
+pub(crate) use self::{
+    pages::image_response,
+    upload::{ReceivedForm, receive as receive_upload},
+};
 use crate::{
     auth::Caller,
     extract::PathId,

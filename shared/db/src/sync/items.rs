@@ -40,7 +40,7 @@ pub async fn sources_of(
 }
 
 /// Whether a source keeps one of a workspace's documents in step with what is there.
-pub async fn keep(db: &Db, workspace: WorkspaceId, document: DocumentId) -> Result<bool> {
+pub async fn is_kept(db: &Db, workspace: WorkspaceId, document: DocumentId) -> Result<bool> {
     let found: Option<DocumentId> = on!(db, |c| sqlx::query_scalar(
         "SELECT document_id FROM source_items WHERE document_id = $1 AND workspace_id = $2 LIMIT 1"
     )

@@ -7,7 +7,7 @@ use crate::{
     error::{ApiError, FieldError},
     fields::validate,
     multipart::{MultipartPart, PartBudget},
-    services::uploads::{FileKind, NewUpload},
+    services::uploads::{FileDescription, FileKind},
 };
 
 /// Parts that are text.
@@ -85,22 +85,18 @@ impl UploadFields {
         }
     }
 
-    /// What all of them say of the document that is made of the file.
+    /// What all of them say of the file, and of its document.
     ///
     /// # Errors
     /// Every part that is wrong.
-    pub(super) fn read(mut self, kind: &FileKind) -> Result<NewUpload, ApiError> {
-        match self.fields.get("type").and_then(Value::as_str).map(str::parse) {
-            None => drop(self.fields.insert("type".to_owned(), json!(kind.r#type))),
-            Some(Ok(given)) => {
-                if let Some(problem) = kind.unfit_for(given) {
-                    self.refuse("type", &problem);
-                }
-            }
-            // It is noticed below.
-            Some(Err(_)) => {}
+    pub(super) fn read<T: FileDescription>(mut self, kind: &FileKind) -> Result<T, ApiError> {
+        // What is no type at all is noticed below.
+        if let Some(Ok(given)) = self.fields.get("type").and_then(Value::as_str).map(str::parse)
+            && let Some(problem) = kind.unfit_for(given)
+        {
+            self.refuse("type", &problem);
         }
-        self.fields.entry("name").or_insert_with(|| json!(kind.document_name()));
+        T::fill_in(&mut self.fields, kind);
         let read = validate(&Value::Object(self.fields));
         let mut wrong = self.wrong;
         match read {
@@ -112,10 +108,10 @@ impl UploadFields {
     }
 
     /// Everything that is wrong with a form that has no file.
-    pub(super) fn without_file(mut self) -> ApiError {
+    pub(super) fn without_file<T: FileDescription>(mut self) -> ApiError {
         self.refuse("file", "is required: the file to upload");
         self.fields.remove("type");
-        self.read(&FileKind::nothing()).err().unwrap_or_else(ApiError::internal)
+        self.read::<T>(&FileKind::nothing()).err().unwrap_or_else(ApiError::internal)
     }
 }
 

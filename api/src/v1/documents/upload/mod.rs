@@ -1,4 +1,4 @@
-//! Uploads. The file is stored while it is sent; the document is made when all of the form is there.
+//! Uploads. The file is stored while it is sent; the document is made, or gets it in place of another, when all of the form is there.
 
 mod about;
 
@@ -7,6 +7,7 @@ use axum::{
     extract::{DefaultBodyLimit, Request, State},
 };
 use lectern_derive::handler;
+use lectern_shared::ids::DocumentId;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -16,6 +17,7 @@ use super::view::{self, DocumentView};
 use crate::{
     auth::{Caller, in_force::RequestCredential},
     error::ApiError,
+    extract::PathId,
     idempotency::{IdempotencyKey, creation_response, json_encoder},
     multipart::MultipartForm,
     openapi::SuccessResponse,
@@ -23,14 +25,17 @@ use crate::{
     services::{
         actor::Actor,
         documents::DocumentDetails,
-        uploads::{LONGEST_UPLOAD, NewUpload, UploadService, UploadedFile, late},
+        uploads::{
+            FileDescription, LONGEST_UPLOAD, NewFile, NewUpload, UploadService, UploadSlot, UploadTarget,
+            UploadedFile, late,
+        },
     },
     state::AppState,
 };
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
     // The file is measured by the blob store, and the other parts here.
-    OpenApiRouter::new().routes(routes!(upload)).layer(DefaultBodyLimit::disable())
+    OpenApiRouter::new().routes(routes!(upload)).routes(routes!(replace)).layer(DefaultBodyLimit::disable())
 }
 
 /// Upload a document
@@ -73,26 +78,107 @@ async fn upload(
     let key = IdempotencyKey::of(request.headers())?;
     let path = request.uri().path().to_owned();
     let form = MultipartForm::of(request).await?;
-    let actor = caller.actor();
-    // Nothing of the form is read before its turn, so that its sender waits too. Held until the document is made.
-    let _turn = opened.while_in_force(uploads.turn(&actor)).await?;
-    let reading = Box::pin(receive(&uploads, &actor, form, None));
-    // It may go on for so long that its sender may not do it any more.
-    let in_time = async { timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())? };
-    let (file, new, _) = opened.while_in_force(in_time).await?;
+    let (actor, target) = (caller.actor(), UploadTarget::NewDocument);
+    let received = receive(&uploads, &actor, Some(&opened), target, form, None).await?;
+    let ReceivedForm::<NewUpload> { turn: _turn, file, new, .. } = received;
     let once = key.once(&actor, &path, new.identity(&file).as_bytes());
     let show = json_encoder(|made: &DocumentDetails| Ok(DocumentView::from(made.clone())));
     uploads.complete(&actor, file, new, once, show).await.map(creation_response)
 }
 
-/// Reads a form to its end, and stores its file. The last of what it gives is what stood in the part `nonce`, by which a page tells one
-/// form from another.
-pub(crate) async fn receive(
+/// Replace a document's file
+///
+/// Gives a document that was uploaded a new version of its file, and queues it to be ingested; until that has succeeded, searches find it
+/// as it was. Its id, links, collections, metadata and pages to ingest stay, and so does its name unless another one is given; `PATCH`
+/// changes them. The file is told and refused as that of an upload. The file that the document has already, under the same name, changes
+/// nothing and queues nothing. A document of a source has its file from there, and one that has an address or a content gets another by
+/// `PATCH`: these are a 422. With an `Idempotency-Key`, the same request is one with the same file, name and other parts.
+#[utoipa::path(
+    put,
+    path = "/documents/{id}/file",
+    tag = "Documents",
+    operation_id = "replaceDocumentFile",
+    params(("id" = String, Path, description = "The document's id")),
+    request_body(
+        content = NewFile,
+        content_type = "multipart/form-data",
+        example = json!({"file": "(the file)", "name": "Handbook 2027"}),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The document as it is now",
+            body = inline(SuccessResponse<DocumentView>),
+            example = json!({"success": true, "data": uploaded_example()}),
+        ),
+        (
+            status = 503,
+            description = "A part of the service is away, or too many uploads are going on (`too_many_uploads`). `Retry-After` \
+                           says when to try again.",
+        ),
+    ),
+)]
+#[handler]
+async fn replace(
+    State(uploads): State<UploadService>,
+    Extension(opened): Extension<RequestCredential>,
+    caller: Caller,
+    PathId(id): PathId<DocumentId>,
+    request: Request,
+) -> ApiResult {
+    let key = IdempotencyKey::of(request.headers())?;
+    let path = request.uri().path().to_owned();
+    let form = MultipartForm::of(request).await?;
+    let actor = caller.actor();
+    let target = uploads.target(&actor, id).await?;
+    let received = receive(&uploads, &actor, Some(&opened), target, form, None).await?;
+    let ReceivedForm::<NewFile> { turn: _turn, file, new, .. } = received;
+    let once = key.once(&actor, &path, new.identity(&file).as_bytes());
+    let show = json_encoder(|made: &DocumentDetails| Ok(DocumentView::from(made.clone())));
+    uploads.replace(&actor, file, new, once, show).await.map(creation_response)
+}
+
+/// A form that was read to its end.
+pub(crate) struct ReceivedForm<T> {
+    /// The turn in which it was read. To be held until the file is a document's.
+    pub(crate) turn: UploadSlot,
+    pub(crate) file: UploadedFile,
+    pub(crate) new: T,
+    /// What stood in the part by which a page tells one form from another.
+    pub(crate) nonce: Option<String>,
+}
+
+/// Reads a form to its end, and stores its file: in its sender's turn, and for as long as they may do it. `nonce` names the part by which a
+/// page tells one form from another.
+pub(crate) async fn receive<T: FileDescription>(
     uploads: &UploadService,
     actor: &Actor,
+    opened: Option<&RequestCredential>,
+    target: UploadTarget,
+    form: MultipartForm,
+    nonce: Option<&str>,
+) -> Result<ReceivedForm<T>, ApiError> {
+    // Nothing of the form is read before its turn, so that its sender waits too.
+    let reading = async {
+        let turn = uploads.turn(actor).await?;
+        let reading = Box::pin(read(uploads, actor, target, form, nonce));
+        let (file, new, nonce) = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
+        ApiResult::Ok(ReceivedForm { turn, file, new, nonce })
+    };
+    // It may go on for so long that its sender may not do it any more.
+    match opened {
+        Some(opened) => opened.while_in_force(reading).await,
+        None => reading.await,
+    }
+}
+
+async fn read<T: FileDescription>(
+    uploads: &UploadService,
+    actor: &Actor,
+    target: UploadTarget,
     mut form: MultipartForm,
     nonce: Option<&str>,
-) -> Result<(UploadedFile, NewUpload, Option<String>), ApiError> {
+) -> Result<(UploadedFile, T, Option<String>), ApiError> {
     let mut texts = UploadFields::within(uploads.text_bytes());
     let (mut file, mut word) = (None, None);
     while let Some(part) = form.next().await? {
@@ -101,14 +187,14 @@ pub(crate) async fn receive(
         } else if part.name() != Some("file") {
             texts.add(part).await?;
         } else if file.is_none() {
-            file = Some(uploads.store(actor, part.into_file()).await?);
+            file = Some(uploads.store(actor, target, part.into_file()).await?);
         } else {
             texts.refuse("file", "must be given once");
             break;
         }
     }
     let Some(file) = file else {
-        return Err(texts.without_file());
+        return Err(texts.without_file::<T>());
     };
     let new = texts.read(&file.kind)?;
     Ok((file, new, word))
