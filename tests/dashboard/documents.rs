@@ -1,13 +1,16 @@
 //! Documents in a browser: finding them, adding files, what a page says while one is read, and setting right what failed.
 
-use reqwest::{Response, StatusCode};
+use reqwest::{
+    Method, Response, StatusCode,
+    header::{COOKIE, ORIGIN},
+};
 use serde_json::{Value, json};
 
 use super::{CONFIRMED, PAGES, Visits, assert_no_complaints, file, location, service, sign_in};
 use crate::support::{
     browser::{Browser, Key},
-    client::{data, id},
-    command::upload,
+    client::{data, id, send},
+    command::{download, upload},
     in_both_modes,
     pdf::pdf_with_pages,
     service::{Mode, Service},
@@ -17,6 +20,7 @@ use crate::support::{
 in_both_modes!(
     documents_are_found_by_what_is_known_of_them_page_by_page,
     a_list_says_how_many_there_are_on_each_of_its_pages,
+    a_file_is_replaced_on_the_page_of_its_document
 );
 
 async fn text_of(answer: Response) -> String {
@@ -399,4 +403,41 @@ async fn a_list_says_how_many_there_are_on_each_of_its_pages(mode: Mode) {
     assert_eq!(location(&done), "../documents?said=queued&count=10&name=Note+0&sort=name");
     let list = text_of(visits.get("/documents?said=queued&count=10&name=Note+0&sort=name").await).await;
     assert!(list.contains("Queued 10 documents. They are read again from their sources."), "{list}");
+}
+
+async fn a_file_is_replaced_on_the_page_of_its_document(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let note = upload(&owner, "note.txt", b"The roof is closed in winter.").await;
+    owner.wait_until_ingested(id(&note)).await;
+    let text = json!({"name": "Text", "type": "TXT", "content": "A text."});
+    let text = owner.create_document(&text).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let page = text_of(visits.get(&format!("/documents/{}", id(&note))).await).await;
+    let form = page.split("<form ").find(|form| form.contains("multipart/form-data")).expect("a form");
+    let value = |before: &str| form.split(before).nth(1).and_then(|rest| rest.split('"').next());
+    let (action, nonce) =
+        (value("action=\"").expect("an address"), value("name=\"nonce\" value=\"").expect("a nonce"));
+    let submit = async |file: &str| {
+        let body = format!(
+            "--x\r\nContent-Disposition: form-data; name=\"nonce\"\r\n\r\n{nonce}\r\n\
+             --x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"new.txt\"\r\n\r\n{file}\r\n--x--\r\n"
+        );
+        let request = client.request_outside(Method::POST, &format!("/documents/{action}"));
+        let request = request.header(COOKIE, &visits.cookies).header(ORIGIN, &visits.origin);
+        send(request.header("content-type", "multipart/form-data; boundary=x").body(body)).await
+    };
+    let answer = submit("The roof is open in summer.").await;
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    assert!(location(&answer).ends_with(&format!("documents/{}?said=saved", id(&note))));
+    let read = owner.wait_until_ingested(id(&note)).await;
+    assert_eq!((&read["ingestion"]["status"], &read["name"]), (&json!("SUCCEEDED"), &json!("note.txt")));
+    assert_eq!(download(&owner, id(&note)).await, b"The roof is open in summer.");
+    let refused = submit("").await;
+    assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(text_of(refused).await.contains("must not be empty"));
+    let page = text_of(visits.get(&format!("/documents/{}", id(&text))).await).await;
+    assert!(!page.contains("type=\"file\""), "a text has no file: {page}");
 }

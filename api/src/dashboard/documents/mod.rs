@@ -3,6 +3,7 @@
 mod bulk;
 mod duplicates;
 mod fields;
+mod file;
 mod list;
 mod new;
 mod one;
@@ -29,6 +30,7 @@ pub(super) fn router() -> Router<AppState> {
         // The file is measured by the blob store, and the other parts by the reader of forms.
         .route("/documents/upload", post(new::upload).layer(DefaultBodyLimit::disable()))
         .route("/documents/{id}", get(one::show).post(one::change))
+        .route("/documents/{id}/file", post(file::replace).layer(DefaultBodyLimit::disable()))
         .route("/documents/{id}/ingest", post(one::ingest))
         .route("/documents/{id}/cancel", post(one::cancel))
         .route("/documents/{id}/delete", post(one::delete))

@@ -62,6 +62,8 @@ struct DocumentPage {
     has_file: bool,
     /// The sources that keep it in step with what is there.
     sources: Vec<(SourceId, String)>,
+    /// Whether the file can be replaced by another version.
+    takes_file: bool,
     /// Documents with the same bytes, or the same text.
     alike: Vec<(DocumentId, String)>,
     warnings: Vec<String>,
@@ -222,6 +224,7 @@ pub(super) async fn show(
         url: web_address(&document.url),
         has_file,
         sources: documents.sources(&actor, id).await?,
+        takes_file: has_file && documents.takes_file(&actor, id).await?,
         alike: documents.like(&actor, id).await?.into_iter().map(|like| (like.id, like.name)).collect(),
         warnings: document.ingestion.warnings.0.iter().map(|warning| warning.message.clone()).collect(),
         agents: agents.of_document(&actor, id).await?,

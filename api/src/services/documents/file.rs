@@ -71,6 +71,16 @@ impl DocumentService {
         uploads::find(&self.db, owner.workspace_id, id).await?.ok_or_else(missing)
     }
 
+    /// Whether a document's file can be replaced by another one.
+    pub(crate) async fn takes_file(&self, actor: &Actor, id: DocumentId) -> Result<bool, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        match replaceable_file(&self.db, owner.workspace_id, id).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind == ApiErrorKind::Invalid => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The bytes of a document's file.
     pub(crate) async fn open_file(&self, id: DocumentId, file: &StoredFile) -> Result<BlobReader, ApiError> {
         self.blobs.get(&file.blob_key).await.map_err(|error| match error {
