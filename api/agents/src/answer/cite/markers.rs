@@ -18,6 +18,10 @@ const RANGE_SIGNS: [char; 2] = ['-', '–'];
 /// The most numbers that a range like `[1-3]` stands for.
 const MAX_RANGE: usize = 50;
 
+/// So much of an answer is looked through by whoever shows it, in bytes: more than anybody reads, and a few hundredths of a second of a
+/// thread that has others to serve, since where a link ends that may be one is looked for behind each bracket.
+const MAX_SHOWN: usize = 128 << 10;
+
 /// Nothing longer than this can be a marker, whatever follows.
 pub(in crate::answer) const MAX_MARKER_CHARACTERS: usize = 200;
 
@@ -65,8 +69,10 @@ impl AnswerMarker {
     /// The most numbers of all markers that are told: those that come after them are text to whoever shows the answer.
     pub const MOST_NUMBERS: usize = MAX_MARKED;
 
-    /// Those of an answer, in order, as its citations were made from them.
+    /// Those of an answer, in order, as its citations were made from them. Of an answer that is longer than any that is read, those of its
+    /// beginning.
     pub fn all(answer: &str) -> Vec<Self> {
+        let answer = &answer[..answer.floor_char_boundary(MAX_SHOWN)];
         let code = code_spans(answer);
         let mut left = Self::MOST_NUMBERS;
         let told = markers(answer, &lies_in(&code)).into_iter().map_while(|marker| {

@@ -284,6 +284,8 @@ fn whoever_shows_an_answer_is_told_where_each_marker_stands_and_what_it_stands_f
     assert_eq!(told, expected);
     let many = AnswerMarker::all(&"[1-50]".repeat(100));
     assert_eq!(many.len() * 50, AnswerMarker::MOST_NUMBERS);
+    let long = format!("[1] {} [2]", "so ".repeat(100_000));
+    assert_eq!(AnswerMarker::all(&long).len(), 1, "nobody reads to its end");
 }
 
 #[test]
