@@ -60,7 +60,7 @@ async fn a_source_that_is_changed_while_its_run_deletes_keeps_the_rest() {
         .await
         .expect("a lock");
     let deleting = start_run(&client, &site, json!({})).await;
-    waits_for_a_lock(&mut beside, "INSERT INTO deletion_receipts").await;
+    waits_for_a_lock(&mut beside, "WITH held AS").await;
     let right = json!({"config": config("/docs/*")});
     let (changed, ()) = tokio::join!(client.patch(&path, &right), async {
         waits_for_a_lock(&mut beside, "UPDATE workspaces SET fair_at = fair_at WHERE").await;
