@@ -355,7 +355,7 @@ fn any_text_can_be_analysed() {
             .collect();
         document_terms(&text, detect_language(&text));
         assert!(LexicalQuery::new(&text).matched(&text).coverage().all <= 1.0001);
-        for (start, end) in sentences(&text) {
+        for (start, end) in sentences(&text, detect_language(&text)) {
             assert!(start < end && text.get(start..end).is_some());
         }
     }
