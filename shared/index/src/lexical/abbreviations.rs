@@ -5,22 +5,23 @@ use lectern_shared::model::language::Language;
 /// Those that are hardly a word of any language, in lower case.
 const ANYWHERE: &str = "\
     abb abs abschn abt abzgl al alin anm app approx apr art aufl aug avda bd bijv bkz bl.a blz bspw bzgl bzw ca cap cf cfr \
-    ch co corp dec dept dez dgl dhr dipl dott dpto dr dra e.g ed eds einschl ej entspr eq esim etc etw evtl exkl f.eks feb \
+    ch co corp dec dept dez dgl dhr dipl dott dpto dr e.g ed eds einschl entspr eq esim etc etw evtl exkl f.eks feb \
     févr fig figs frl ggf ggfs gov hr hrsg i.e inc incl ing inkl insb insbes jan janv jf jh jr jul juil jun kap lfd \
     lt ltd ltda m.fl m.in mevr mio mr mrd mrs ms mt např no nos nov np nr núm oct odst okt p pag pagg pkt pp prof pág págs \
-    rd ref resp rev réf sec sen sep sept sig sog sr sra sres srta st std str t.ex tab tel tlf tzn tzv tzw tägl u.s urspr \
+    rd ref resp rev réf sec sen sep sog sr sra sres srta st std str t.ex tab tel tlf tzn tzv tzw tägl u.s urspr \
     usf usw vgl vol vorm vs ziff zzgl éd örn";
 
 /// Those that are words elsewhere, or units of numbers, by the languages in which they are abbreviations.
-const IN_LANGUAGES: [(Language, &str); 10] = [
-    (Language::German, "allg bes best bsp fa fam geb gegr gem max min mind pos rn tsd verf"),
+const IN_LANGUAGES: [(Language, &str); 11] = [
+    (Language::English, "sept"),
+    (Language::German, "allg bes best bsp fa fam geb gegr gem max min mind pos rn sept tsd verf"),
     (Language::French, "av boul chap coll dir env ex max min tél"),
-    (Language::Spanish, "admón av cía lic máx mín tfno ud uds"),
-    (Language::Italian, "all arch avv ecc geom max min sez tav"),
-    (Language::Portuguese, "av ex exmo máx mín obs"),
+    (Language::Spanish, "admón av cía dra ej lic máx mín tfno ud uds"),
+    (Language::Italian, "all arch avv ecc geom max min sez sig tav"),
+    (Language::Portuguese, "av dra ex exmo máx mín obs"),
     (Language::Danish, "fx kl maks mv stk"),
     (Language::Norwegian, "kl maks mv stk"),
-    (Language::Swedish, "kl max min tfn"),
+    (Language::Swedish, "kl max tfn"),
     (Language::Hungarian, "ill kb ker pl stb sz"),
     (Language::Russian, "авг апр гл дек им кв нояб окт отд проф рис сент стр тел ул февр янв"),
 ];

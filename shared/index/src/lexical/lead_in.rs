@@ -46,8 +46,10 @@ pub(super) struct CountedSentence {
     pub(super) is_passed_on: bool,
     /// It is asked for together with the other rows of its table.
     pub(super) row: Option<TableRow>,
-    /// Where its first line begins.
-    pub(super) line: usize,
+    /// Its first line, in bytes, without what ends it.
+    pub(super) line: Range<usize>,
+    /// That line may be one of a table.
+    is_in_row: bool,
 }
 
 impl CountedSentence {
@@ -59,9 +61,19 @@ impl CountedSentence {
         frequencies: Vec<u32>,
         length: u32,
     ) -> Self {
-        let (from, line) = before.map_or((0, 0), |before| (before.range.start, before.line));
-        let line = text[from..range.start].rfind('\n').map_or(line, |end| from + end + 1);
-        Self { range, frequencies, length, is_passed_on: false, row: None, line }
+        let (from, known) =
+            before.map_or((0, None), |before| (before.range.start, Some((&before.line, before.is_in_row))));
+        let begin = text[from..range.start].rfind('\n').map(|end| from + end + 1);
+        let (line, is_in_row) = match (begin, known) {
+            // A long line has many sentences, and is not read again for each.
+            (None, Some((line, is_in_row))) => (line.clone(), is_in_row),
+            (begin, _) => {
+                let begin = begin.unwrap_or(0);
+                let line = text[begin..].lines().next().unwrap_or_default();
+                (begin..begin + line.len(), line.contains('|'))
+            }
+        };
+        Self { range, frequencies, length, is_passed_on: false, row: None, line, is_in_row }
     }
 }
 
@@ -84,8 +96,11 @@ enum LeadIn {
     Question,
 }
 
+/// The lowest level of a heading in Markdown.
+const LOWEST_LEVEL: usize = 6;
+
 /// The level of a title in plain text: below all that say theirs.
-const TITLE_LEVEL: usize = 100;
+const TITLE_LEVEL: usize = LOWEST_LEVEL + 1;
 
 /// From the headings to all sentences of their sections that are asked for: those with a word of the question that the headings lack.
 fn pass_on_within_sections(
@@ -104,12 +119,12 @@ fn pass_on_within_sections(
             open.clear();
         }
         if let Some(LeadIn::Heading(level)) = lead_in(text, sentences, at) {
-            let line = sentences[at].line;
-            if at == 0 || sentences[at - 1].line != line {
+            let line = &sentences[at].line;
+            if at == 0 || sentences[at - 1].line != *line {
                 open.retain(|(other, _)| *other < level);
                 open.push((level, vec![0; weights.len()]));
                 // Of one that is new it is not known how many of those above it ends.
-                outer = outer.filter(|outer| outer.has(text[line..].lines().next().unwrap_or_default()));
+                outer = outer.filter(|outer| outer.has(&text[line.clone()]));
             }
             if let Some((_, words)) = open.last_mut() {
                 raise(words, &sentences[at].frequencies);
@@ -157,10 +172,9 @@ fn pass_on_headings_and_questions(text: &str, sentences: &mut [CountedSentence])
 
 fn lead_in(text: &str, sentences: &[CountedSentence], at: usize) -> Option<LeadIn> {
     let sentence = &sentences[at];
-    let line = text[sentence.line..].trim_start();
-    let title = line.trim_start_matches('#');
-    let level = line.len() - title.len();
-    if level > 0 && title.starts_with(char::is_whitespace) {
+    let line = text[sentence.line.clone()].trim_start();
+    let level = line.bytes().take(LOWEST_LEVEL + 1).take_while(|byte| *byte == b'#').count();
+    if (1..=LOWEST_LEVEL).contains(&level) && line[level..].starts_with(char::is_whitespace) {
         return Some(LeadIn::Heading(level));
     }
     let words = text[sentence.range.clone()].trim_end_matches(['"', '”', '“', '»', '«', ')']);
@@ -182,13 +196,14 @@ fn pass_on_headers(text: &str, weights: &[f32], sentences: &mut [CountedSentence
         }
         // Behind the line between the header and its rows.
         let rows = sentences.get_mut(header.end + 1..end).unwrap_or_default();
-        let count = rows.iter().take_while(|row| is_row(text, row)).count();
+        let count = rows.iter().take_while(|row| row.is_in_row).count();
         let rows = rows.get_mut(..count).unwrap_or_default();
         let is_asked_for = |row: &CountedSentence| has_more(&row.frequencies, &names, weights);
         let is_about_columns =
             has_more(&names, &vec![0; names.len()], weights) && !rows.iter().any(is_asked_for);
         let mut is_passed_on = false;
-        for row in rows.iter_mut().filter(|row| is_about_columns || is_asked_for(row)) {
+        let is_meant = |row: &CountedSentence| is_asked_for(row) || (is_about_columns && row.length > 0);
+        for row in rows.iter_mut().filter(|row| is_meant(row)) {
             raise(&mut row.frequencies, &names);
             row.row = is_about_columns.then(|| TableRow { table, line: whole_row(text, row) });
             is_passed_on = true;
@@ -201,9 +216,9 @@ fn pass_on_headers(text: &str, weights: &[f32], sentences: &mut [CountedSentence
 
 /// The line of a row; of a very long one only the sentence.
 fn whole_row(text: &str, row: &CountedSentence) -> Range<usize> {
-    let line = text[row.line..].lines().next().unwrap_or_default();
-    let start = row.line + (line.len() - line.trim_start().len());
-    let end = row.line + line.trim_end().len();
+    let line = &text[row.line.clone()];
+    let start = row.line.start + (line.len() - line.trim_start().len());
+    let end = row.line.start + line.trim_end().len();
     if end - start > MAX_SENTENCE_CHARS { row.range.clone() } else { start..end }
 }
 
@@ -213,17 +228,13 @@ fn headers(text: &str, sentences: &[CountedSentence]) -> Vec<Range<usize>> {
     let mut headers = Vec::new();
     for (at, pair) in sentences.windows(2).enumerate() {
         let [above, rule] = pair else { continue };
-        if is_row(text, above) && !is_rule(above) && is_row(text, rule) && is_rule(rule) {
+        if above.is_in_row && !is_rule(above) && rule.is_in_row && is_rule(rule) {
             let parts = sentences[..=at].iter().rev().take_while(|part| part.line == above.line).count();
             let end = at + 1;
             headers.push(end - parts..end);
         }
     }
     headers
-}
-
-fn is_row(text: &str, sentence: &CountedSentence) -> bool {
-    text[sentence.line..].lines().next().is_some_and(|line| line.contains('|'))
 }
 
 /// Whether a row has a word of the question that the header lacks.

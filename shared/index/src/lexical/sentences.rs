@@ -13,6 +13,9 @@ pub const MAX_SENTENCE_CHARS: usize = 400;
 /// The most digits of an ordinal. What has more is a year or an amount.
 const MAX_ORDINAL_DIGITS: usize = 3;
 
+/// The most bytes of an abbreviation: however many letters follow each other with full stops between them, the sentence ends.
+const LONGEST_ABBREVIATION: usize = 32;
+
 /// The sentences of a text in this language as byte ranges, in order, without the white space around them.
 ///
 /// Boundaries are Unicode's (UAX #29), without those at the full stops of abbreviations, initials and ordinals. It
@@ -100,16 +103,19 @@ fn goes_on(sentence: &str, rest: &str, language: Language) -> bool {
         |c: char| c.is_whitespace() || matches!(c, '(' | '[' | '"' | '\'' | '’' | '“' | '„' | '«' | '»');
     let word = body.rsplit(is_border).next().unwrap_or_default();
     let before = body.strip_suffix(word).unwrap_or_default();
-    is_single_letter(word, before)
-        || is_abbreviation(word, language)
+    is_single_letter(word, before, language)
+        || (word.len() <= LONGEST_ABBREVIATION && is_abbreviation(word, language))
         || is_ordinal(word, rest.trim_start(), language)
 }
 
-/// `J` of a name, `z` of "z. B.". A small letter behind a number is its unit, which ends sentences.
-fn is_single_letter(word: &str, before: &str) -> bool {
+/// `J` of a name, `z` of "z. B.". A small letter behind a number is its unit, one behind an apostrophe the end of a word ("don't"), and
+/// others are words by themselves: those end sentences.
+fn is_single_letter(word: &str, before: &str, language: Language) -> bool {
     let mut chars = word.chars();
     let (Some(letter), None) = (chars.next(), chars.next()) else { return false };
-    letter.is_uppercase() || (letter.is_lowercase() && !before.trim_end().ends_with(char::is_numeric))
+    let is_ending = before.trim_end().ends_with(char::is_numeric) || before.ends_with(['\'', '’']);
+    letter.is_uppercase()
+        || (letter.is_lowercase() && !is_ending && !StopLanguages::of(word).contains(language))
 }
 
 /// `30` of "am 30. Juni", in languages that write ordinals so. A function word, and what is no word, begins another sentence.

@@ -11,13 +11,16 @@ const ENDS: [char; 14] = ['.', '!', '?', ':', ';', '…', '。', '！', '？', '
 /// Whether a sentence is a part of a title: of a short line between blank ones, above a text that is written in sentences. A line that may
 /// say something by itself, such as "Weight: 19 kg" or "Deposit 20 euros", is none.
 pub(super) fn is_title(text: &str, sentences: &[CountedSentence], at: usize) -> bool {
-    let begin = sentences[at].line;
-    let mut lines = text[begin..].lines();
-    let line = lines.next().unwrap_or_default().trim();
+    let place = &sentences[at].line;
+    let line = text[place.clone()].trim();
+    // A long line has many sentences, and is looked at for each.
+    if line.len() > MAX_TITLE_CHARS * char::MAX_LEN_UTF8 {
+        return false;
+    }
     let is_blank = |line: &str| line.trim().is_empty();
-    let is_alone =
-        text[..begin].lines().next_back().is_none_or(is_blank) && lines.next().is_some_and(is_blank);
-    let below = || sentences[at..].iter().find(|other| other.line != begin);
+    let is_alone = text[..place.start].lines().next_back().is_none_or(is_blank)
+        && text[place.end..].lines().nth(1).is_some_and(is_blank);
+    let below = || sentences[at..].iter().find(|other| other.line != *place);
     is_alone
         && looks_like_title(line)
         && below().is_some_and(|below| ends_as_sentence(&text[below.range.clone()]))

@@ -63,6 +63,11 @@ fn an_abbreviation_ends_no_sentence_in_its_language() {
     }
     assert_eq!(split("He is the best. They left."), ["He is the best.", "They left."]);
     assert_eq!(split("It is 5 m. They left."), ["It is 5 m.", "They left."]);
+    assert_eq!(split("You don't. They do."), ["You don't.", "They do."]);
+    assert_eq!(split("It is the tenant’s. They pay."), ["It is the tenant’s.", "They pay."]);
+    assert_eq!(split_in(Language::French, "Il y en a. Chacun paie."), ["Il y en a.", "Chacun paie."]);
+    assert_eq!(split_in(Language::Danish, "De skammer sig. Her."), ["De skammer sig.", "Her."]);
+    assert!(split(&format!("A{}", ".\u{5d0}".repeat(1_000))).len() > 1, "there is an end to what can be one");
 }
 
 #[test]
@@ -185,6 +190,11 @@ fn a_question_about_the_columns_of_a_table_is_answered_by_its_rows() {
     );
     assert_eq!(best("How much is the deposit of a locker?", text), ["| Locker | 5 euros | 20 euros |"]);
     assert_eq!(best("When are they due?", text), ["The fees are due in May."]);
+    assert_eq!(
+        best("Deposit", "| Service | Deposit |\n|---|---|\n| Locker | 20 euros |\n|  |  |\n"),
+        ["| Locker | 20 euros |"],
+        "an empty row says nothing"
+    );
     assert_eq!(
         best("Deposit", "| Service | Deposit |\n|---|---|\n"),
         ["| Service | Deposit |"],
