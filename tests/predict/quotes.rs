@@ -92,3 +92,22 @@ async fn a_question_that_goes_on_from_the_one_before_is_answered_in_its_session(
     let other = told(&client, &agent, "And of pumps?", Some("b")).await;
     assert!(other.contains("“Pumps are blue.”"), "another session knows nothing of it: {other}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_before_does_not_hide_what_is_asked_now() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    // More passages than are read have most words of both questions, and none of the second.
+    let valve = |n: u32| format!("Valve {n}: warranty, deposit, delivery and repair are told in letter {n}.");
+    let other = |n: u32| format!("Nobody has ever written anything at all about shelf number {n}.");
+    let pump = |n: u32| format!("The large green pump with the number {n} stands in Bergen, in hall {n}.");
+    let lines: Vec<String> = (0..40).map(valve).chain((0..10).map(other)).chain((0..40).map(pump)).collect();
+    let splitter = json!({"type": "character", "chunk_size": 80, "chunk_overlap": 0});
+    let document =
+        json!({"name": "note", "type": "TXT", "content": lines.join("\n\n"), "splitter": splitter});
+    let agent = quoting(&client, &document).await;
+    let first = "Which warranty, deposit, delivery and repair do the valves have?";
+    assert!(told(&client, &agent, first, Some("a")).await.contains("“Valve "));
+    let next = told(&client, &agent, "Where is Bergen?", Some("a")).await;
+    assert!(next.contains("stands in Bergen"), "{next}");
+}

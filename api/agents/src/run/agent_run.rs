@@ -39,7 +39,7 @@ const SAME_CALL: u32 = 2;
 pub(super) struct AgentRun<'a> {
     pub(super) setup: &'a RunSetup,
     outside: RunEnvironment<'a>,
-    compute: ComputePool,
+    pub(super) compute: ComputePool,
     pub(super) emitter: EventEmitter,
     pub(super) sources: SourceRegistry,
     pub(super) steps: Vec<StepView>,
@@ -158,16 +158,9 @@ impl<'a> AgentRun<'a> {
             self.emitter.filter().allow_hosts_in(&prompt.text);
             self.emitter.filter().allow_user_text(&prompt.own);
         }
-        let found = self.retrieve().await?;
+        let found = self.retrieve(&follow_up::searched(self.setup)).await?;
         let finish_reason = match self.setup.style {
-            AnswerStyle::Extractive => {
-                let sources = self.sources.all().to_vec();
-                let mut composed = extractive::compose(&self.compute, self.setup, sources).await?;
-                self.emitter.text(&composed.text).await;
-                self.emitter.end_text().await;
-                extractive::find_markers(self.emitter.answer(), &mut composed.citations);
-                return Ok(self.ended(composed.finish_reason, &composed.citations).await);
-            }
+            AnswerStyle::Extractive => return extractive::answer(self).await,
             AnswerStyle::ChatVendor => chat::answer(self, &found).await?,
             AnswerStyle::React => react::answer(self, &found).await?,
         };
@@ -190,7 +183,12 @@ impl<'a> AgentRun<'a> {
         Ok(self.ended(finish_reason, &cited).await)
     }
 
-    async fn ended(&mut self, finish_reason: TerminationReason, cited: &[cite::AnswerCitation]) -> RunAnswer {
+    /// What became of it, with an answer that cites this.
+    pub(super) async fn ended(
+        &mut self,
+        finish_reason: TerminationReason,
+        cited: &[cite::AnswerCitation],
+    ) -> RunAnswer {
         let mut citations: Vec<_> =
             cited.iter().filter_map(|cited| CitationView::new(self.sources.get(cited.n)?, cited)).collect();
         AnswerSpan::count_characters(self.emitter.answer(), &mut citations);
@@ -207,13 +205,12 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// Searches the documents for the question; the numbers of what was found.
-    async fn retrieve(&mut self) -> Result<Vec<usize>, AgentError> {
+    /// Searches the documents; the numbers of what was found.
+    pub(super) async fn retrieve(&mut self, query: &str) -> Result<Vec<usize>, AgentError> {
         if !self.setup.has_documents {
             return Ok(Vec::new());
         }
-        let query = follow_up::searched(self.setup);
-        let (found, span) = self.outside.search(&query, self.setup.passages).await?;
+        let (found, span) = self.outside.search(query, self.setup.passages).await?;
         self.entries.push(RecordEntry::Search { found: found.clone(), span });
         for source in &found {
             self.emitter.filter().allow_hosts_in(&source.text);
@@ -221,7 +218,7 @@ impl<'a> AgentRun<'a> {
         let numbers = self.sources.add(found);
         self.know(&numbers);
         let documents = self.sources.describe(&numbers);
-        self.emitter.emit(RunEvent::Retrieval { query: query.clone(), documents: documents.clone() }).await;
+        self.emitter.emit(RunEvent::Retrieval { query: query.into(), documents: documents.clone() }).await;
         let step = StepView::new(StepKind::Retrieval, SEARCH, json!(query), span);
         self.steps.push(StepView { documents, ..step });
         Ok(numbers)

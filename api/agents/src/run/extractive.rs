@@ -6,6 +6,7 @@ use lectern_index::lexical::LexicalQuery;
 use lectern_shared::{compute::ComputePool, model::run::TerminationReason};
 
 use super::{
+    agent_run::{AgentRun, RunAnswer},
     follow_up::goes_on_from,
     setup::RunSetup,
     sources::{ExcerptPassage, NumberedSource},
@@ -25,17 +26,32 @@ const THRESHOLD: f32 = 0.34;
 const OF_BEST: f32 = 0.6;
 
 /// An answer that is made of quotations.
-pub(super) struct ExtractiveAnswer {
+struct ExtractiveAnswer {
     /// The text.
-    pub(super) text: String,
+    text: String,
     /// Why it ended.
-    pub(super) finish_reason: TerminationReason,
+    finish_reason: TerminationReason,
     /// What it quotes.
-    pub(super) citations: Vec<AnswerCitation>,
+    citations: Vec<AnswerCitation>,
+}
+
+/// Answers from what was found for the question.
+pub(super) async fn answer(run: &mut AgentRun<'_>) -> Result<RunAnswer, AgentError> {
+    let setup = run.setup;
+    let mut composed = compose(&run.compute, setup, run.sources.all().to_vec()).await?;
+    // What the question before is about may have left no room for what this one is about.
+    if composed.citations.is_empty() && goes_on_from(setup).is_some() {
+        run.retrieve(&setup.question).await?;
+        composed = compose(&run.compute, setup, run.sources.all().to_vec()).await?;
+    }
+    run.emitter.text(&composed.text).await;
+    run.emitter.end_text().await;
+    find_markers(run.emitter.answer(), &mut composed.citations);
+    Ok(run.ended(composed.finish_reason, &composed.citations).await)
 }
 
 /// Composes an answer from the passages.
-pub(super) async fn compose(
+async fn compose(
     compute: &ComputePool,
     setup: &RunSetup,
     sources: Vec<NumberedSource>,
@@ -107,7 +123,7 @@ fn behind_quote(n: usize) -> String {
 }
 
 /// Finds the markers in the answer as it went out: quotes may have lost something on the way.
-pub(super) fn find_markers(answer: &str, citations: &mut [AnswerCitation]) {
+fn find_markers(answer: &str, citations: &mut [AnswerCitation]) {
     let mut from = 0;
     for citation in citations {
         let behind = behind_quote(citation.n);

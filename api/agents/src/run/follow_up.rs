@@ -8,16 +8,17 @@ use super::setup::{AnswerStyle, RunSetup};
 /// The most words, besides function words, of a question that goes on by a [connecting word](CONNECTING).
 const MAX_CONNECTED: usize = 3;
 
-/// What questions begin with that go on from another, in several languages. None is what another language begins a question with.
-const CONNECTING: [&str; 23] = [
-    "and", "but", "or", "und", "oder", "aber", "et", "ou", "mais", "y", "pero", "e", "ed", "ma", "mas",
-    "maar", "och", "eller", "og", "ja", "entä", "és", "oraz",
+/// What questions begin with that go on from another, in several languages. None is what another language begins a question with, as
+/// French does with "ma" ("my") and, without its accent, "ou" ("where").
+const CONNECTING: [&str; 21] = [
+    "and", "but", "or", "und", "oder", "aber", "et", "mais", "y", "pero", "e", "ed", "mas", "maar", "och",
+    "eller", "og", "ja", "entä", "és", "oraz",
 ];
 
-/// What the documents of a run are searched for.
+/// What the documents of a run are searched for. The question itself comes first: of a long text the end may not be read.
 pub(super) fn searched(setup: &RunSetup) -> String {
     let question = &setup.question;
-    goes_on_from(setup).map_or_else(|| question.clone(), |before| format!("{before}\n{question}"))
+    goes_on_from(setup).map_or_else(|| question.clone(), |before| format!("{question}\n{before}"))
 }
 
 /// The question that this one goes on from, of an agent without a model: the last one that stands by itself, or else the last one. A
@@ -62,6 +63,8 @@ mod tests {
             "Wie lang ist die Garantie der Ventile?",
             "How many days of holiday does an employee have?",
             "And how many days of holiday does an employee of the north have?",
+            "Ma garantie couvre les pompes ?",
+            "Ou se trouve le parking des visiteurs ?",
         ] {
             assert!(!goes_on(question), "{question}");
         }
