@@ -67,7 +67,7 @@ fn an_abbreviation_ends_no_sentence_in_its_language() {
     assert_eq!(split("It is the tenant’s. They pay."), ["It is the tenant’s.", "They pay."]);
     assert_eq!(split_in(Language::French, "Il y en a. Chacun paie."), ["Il y en a.", "Chacun paie."]);
     assert_eq!(split_in(Language::Danish, "De skammer sig. Her."), ["De skammer sig.", "Her."]);
-    assert!(split(&format!("A{}", ".\u{5d0}".repeat(1_000))).len() > 1, "there is an end to what can be one");
+    assert!(split(&format!("A{}", ".\u{5d0}".repeat(100))).len() > 1, "there is an end to what can be one");
 }
 
 #[test]
