@@ -165,7 +165,7 @@ impl ServiceClient {
                 ExcessRule::LeftOut if (200..300).contains(&status) => beginning(response, most).await?,
                 ExcessRule::LeftOut | ExcessRule::Refused => (read(response).await?, false),
             };
-            Ok(ServiceResponse { status, content_type, url, body, is_cut })
+            Ok(ServiceResponse { status, content_type, body, is_cut, url })
         };
         match timeout_at(until, exchange).await {
             Ok(answer) => answer.map_err(|error| self.explain(&error)),

@@ -132,7 +132,9 @@ fn pass_on_within_sections(
             continue;
         }
         let mut names = outer.map_or_else(|| vec![0; weights.len()], |outer| outer.frequencies.clone());
-        open.iter().for_each(|(_, words)| raise(&mut names, words));
+        for (_, words) in &open {
+            raise(&mut names, words);
+        }
         let sentence = &mut sentences[at];
         if has_more(&sentence.frequencies, &names, weights) {
             raise(&mut sentence.frequencies, &names);
