@@ -21,7 +21,6 @@ use crate::{
     extract::parameter,
     fields::{FromFields, validate},
     public_address::PublicAddress,
-    response::ApiResult,
     services::{actor::Actor, creation::IdempotentRequest, workspaces::WorkspaceService},
     state::AppState,
 };

@@ -136,7 +136,8 @@ pub(super) async fn receive_file<T: FileDescription>(
     let opened = request.extensions().get::<RequestCredential>().cloned();
     let form = MultipartForm::of(request).await?;
     let actor = visitor.actor();
-    let received = receive_upload(uploads, &actor, opened.as_ref(), target, form, Some(NONCE)).await?;
+    let received: ReceivedForm<T> =
+        receive_upload(uploads, &actor, opened.as_ref(), target, form, Some(NONCE)).await?;
     let content = received.new.identity(&received.file);
     let key = IdempotencyKey::of_form(received.nonce.as_deref(), &content);
     let once = key.once(&actor, &path, content.as_bytes());
