@@ -220,7 +220,9 @@ fn contents_last(pages: usize) -> (Vec<u8>, Vec<usize>) {
     let resources = format!("<< /Font << /F1 {font} 0 R >> >>");
     let first = pdf.next_number() + pages;
     let contents: Vec<usize> = (first..first + pages).collect();
-    contents.iter().for_each(|content| pdf.add_page_with(&resources, &format!("{content} 0 R")));
+    for content in &contents {
+        pdf.add_page_with(&resources, &format!("{content} 0 R"));
+    }
     for page in 1..=pages {
         pdf.add_stream("", &text_content(&format!("Page {page} says when its ferry leaves the harbour.")));
     }
