@@ -6,6 +6,7 @@ mod asked;
 mod browsers;
 mod choices;
 mod documents;
+mod edits;
 mod evaluations;
 mod forms;
 mod layout;

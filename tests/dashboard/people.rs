@@ -15,20 +15,20 @@ use crate::support::{
 };
 
 /// A workspace of Ada's with Ben in it, and the way to its pages.
-struct Team {
-    service: Service,
+pub(super) struct Team {
+    pub(super) service: Service,
     /// Somebody whom the service does not know yet.
-    client: Client,
-    ada: Client,
-    ben: Client,
-    workspace: Value,
+    pub(super) client: Client,
+    pub(super) ada: Client,
+    pub(super) ben: Client,
+    pub(super) workspace: Value,
     /// Ada in it.
-    inside: Client,
+    pub(super) inside: Client,
 }
 
 impl Team {
     /// Ben has this role.
-    async fn with(role: &str) -> Self {
+    pub(super) async fn with(role: &str) -> Self {
         let service = service().await;
         let ada = service.signed_up("ada@example.com").await;
         let ben = service.signed_up("ben@example.com").await;
@@ -42,7 +42,7 @@ impl Team {
     }
 
     /// The browser of one of them, in the workspace.
-    async fn visits(&self, email: &str) -> Visits<'_> {
+    pub(super) async fn visits(&self, email: &str) -> Visits<'_> {
         let mut visits = Visits::new(&self.service, &self.client);
         visits.sign_in(email).await;
         let chosen = visits.submit("/workspace", &[("workspace", id(&self.workspace))]).await;
@@ -51,7 +51,7 @@ impl Team {
     }
 }
 
-async fn read(visits: &Visits<'_>, path: &str) -> String {
+pub(super) async fn read(visits: &Visits<'_>, path: &str) -> String {
     let answer = visits.get(path).await;
     assert_eq!(answer.status(), StatusCode::OK, "{path}");
     answer.text().await.expect("a text")

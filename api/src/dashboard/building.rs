@@ -10,12 +10,14 @@ use lectern_shared::{
     ids::{PromptId, ToolId},
     model::{prompt::Prompt, tool::ToolType},
 };
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
     PagePolicy,
     choices::told_apart,
     confirm::Confirmed,
+    edits::{EditForm, ShownFields, was_made},
     frame::{Frame, SubmittedForm, Visitor},
     html,
 };
@@ -44,6 +46,8 @@ struct PromptsPage {
 struct PromptCard {
     /// Its name, as it is told from others where it is chosen.
     title: String,
+    /// What its form is made from.
+    seen: String,
     id: PromptId,
     name: String,
     template: String,
@@ -103,6 +107,8 @@ impl From<ToolType> for ToolKind {
 struct ToolCard {
     /// Its name, as it is told from others where it is chosen.
     title: String,
+    /// What its form is made from.
+    seen: String,
     id: ToolId,
     name: String,
     kind: &'static str,
@@ -116,6 +122,31 @@ fn before(uri: &Uri) -> Uuid {
     parameter(uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max)
 }
 
+/// Behind what a list begins with the one that has this id.
+fn behind(id: &Uuid) -> Uuid {
+    Uuid::from_u128(id.as_u128().saturating_add(1))
+}
+
+fn settings(metadata: &Map<String, Value>) -> String {
+    serde_json::to_string_pretty(metadata).unwrap_or_default()
+}
+
+/// What the form of a prompt shows.
+fn shown_prompt(prompt: &Prompt) -> ShownFields {
+    ShownFields::of(prompt.updated_at)
+        .text("name", "Name", &prompt.name)
+        .text("template", "Text", &prompt.template)
+        .lines("input_variables", "Variables", &prompt.input_variables.0.join("\n"))
+}
+
+/// What the form of a tool shows.
+fn shown_tool(details: &ToolDetails) -> ShownFields {
+    ShownFields::of(details.tool.updated_at)
+        .text("name", "Name", &details.tool.name)
+        .text("description", "What the model is told of it", &details.tool.description)
+        .object("metadata", "Settings", &settings(&details.masked_metadata))
+}
+
 /// Shows the prompts, the newest first.
 #[handler]
 pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visitor, uri: Uri) -> ApiResult {
@@ -125,6 +156,7 @@ pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visit
     let next = found.last().map(|last| last.id).filter(|_| has_more);
     let card = |(prompt, title): (Prompt, String)| PromptCard {
         title,
+        seen: shown_prompt(&prompt).seen(),
         id: prompt.id,
         name: prompt.name,
         template: prompt.template,
@@ -151,10 +183,14 @@ pub(super) async fn create_prompt(
 pub(super) async fn change_prompt(
     State(prompts): State<PromptService>,
     PathId(id): PathId<PromptId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<PromptChange>,
+    EditForm { visitor, body, edit }: EditForm<PromptChange>,
 ) -> ApiResult {
-    prompts.change(&visitor.actor(), id, body).await?;
-    Ok(visitor.go("prompts?said=saved"))
+    let actor = visitor.actor();
+    if was_made(prompts.change(&actor, id, body, edit.base()).await)? {
+        return Ok(visitor.go("prompts?said=saved"));
+    }
+    let shows = shown_prompt(&prompts.find(&actor, id).await?);
+    edit.outdated(visitor, &shows, None, &format!("prompts?after={}", behind(id.as_uuid())))
 }
 
 /// Deletes one.
@@ -181,11 +217,12 @@ pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor, ur
     let titles = titles.into_iter().map(|(_, title)| title);
     let card = |(details, title): (ToolDetails, String)| ToolCard {
         title,
+        seen: shown_tool(&details).seen(),
         id: details.tool.id,
         name: details.tool.name,
         kind: details.tool.r#type.as_str(),
         description: details.tool.description,
-        metadata: serde_json::to_string_pretty(&details.masked_metadata).unwrap_or_default(),
+        metadata: settings(&details.masked_metadata),
     };
     let tools = found.into_iter().zip(titles).map(card).collect();
     let kinds = ToolType::ALL.iter().copied().map(ToolKind::from).collect();
@@ -207,10 +244,14 @@ pub(super) async fn create_tool(
 pub(super) async fn change_tool(
     State(tools): State<ToolService>,
     PathId(id): PathId<ToolId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<ToolChange>,
+    EditForm { visitor, body, edit }: EditForm<ToolChange>,
 ) -> ApiResult {
-    tools.change(&visitor.actor(), id, body).await?;
-    Ok(visitor.go("tools?said=saved"))
+    let actor = visitor.actor();
+    if was_made(tools.change(&actor, id, body, edit.base()).await)? {
+        return Ok(visitor.go("tools?said=saved"));
+    }
+    let shows = shown_tool(&tools.find(&actor, id).await?);
+    edit.outdated(visitor, &shows, None, &format!("tools?after={}", behind(id.as_uuid())))
 }
 
 /// Deletes one.

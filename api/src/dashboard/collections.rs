@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::{
     PagePolicy,
     confirm::Confirmed,
+    edits::{EditForm, ShownFields, was_made},
     frame::{Frame, SubmittedForm, Visitor},
     html,
 };
@@ -42,9 +43,20 @@ struct CollectionsPage {
 struct CollectionPage {
     frame: Frame,
     id: CollectionId,
+    /// What its form is made from.
+    seen: String,
     name: String,
     description: String,
     documents: i64,
+}
+
+/// What the form of a collection shows.
+fn shown(collection: &Collection) -> ShownFields {
+    ShownFields::of(collection.updated_at).text("name", "Name", &collection.name).text(
+        "description",
+        "Description",
+        &collection.description,
+    )
 }
 
 /// Shows all collections.
@@ -81,8 +93,10 @@ pub(super) async fn show(
     visitor: Visitor,
     PathId(id): PathId<CollectionId>,
 ) -> ApiResult {
-    let Collection { name, description, documents, .. } = collections.find(&visitor.actor(), id).await?;
-    let page = CollectionPage { frame: visitor.frame, id, name, description, documents };
+    let found = collections.find(&visitor.actor(), id).await?;
+    let seen = shown(&found).seen();
+    let Collection { name, description, documents, .. } = found;
+    let page = CollectionPage { frame: visitor.frame, id, seen, name, description, documents };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
@@ -91,10 +105,14 @@ pub(super) async fn show(
 pub(super) async fn change(
     State(collections): State<CollectionService>,
     PathId(id): PathId<CollectionId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<CollectionChange>,
+    EditForm { visitor, body, edit }: EditForm<CollectionChange>,
 ) -> ApiResult {
-    collections.change(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("collections/{id}?said=saved")))
+    let actor = visitor.actor();
+    if was_made(collections.change(&actor, id, body, edit.base()).await)? {
+        return Ok(visitor.go(&format!("collections/{id}?said=saved")));
+    }
+    let shows = shown(&collections.find(&actor, id).await?);
+    edit.outdated(visitor, &shows, None, &format!("collections/{id}"))
 }
 
 /// Deletes one. Its documents stay.

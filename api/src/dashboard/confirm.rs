@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     PagePolicy,
-    frame::{Frame, NONCE, SubmittedForm, Visitor, here, list_of, root_of},
+    frame::{Frame, NONCE, SEEN, SubmittedForm, Visitor, here, list_of, root_of},
     html,
     text::for_people,
 };
@@ -58,10 +58,25 @@ pub(super) struct Confirmation {
     path: String,
     back: String,
     nonce: Option<String>,
+    seen: Option<String>,
     fields: Value,
 }
 
+/// What a form has said, as it came.
+pub(super) struct SentFields {
+    /// Where it was sent, from the root.
+    pub(super) path: String,
+    /// What stood in the form when its page was shown, in the form's own words.
+    pub(super) seen: Option<String>,
+    pub(super) fields: Value,
+}
+
 impl Confirmation {
+    /// What the form has said, where nothing is to be asked.
+    pub(super) fn into_sent(self) -> SentFields {
+        SentFields { path: self.path, seen: self.seen, fields: self.fields }
+    }
+
     pub(super) fn is_given(&self) -> bool {
         self.is_given
     }
@@ -131,7 +146,8 @@ async fn receive<T: FromFields + Send>(
             let taken = fields.as_object_mut().and_then(|fields| fields.remove(name));
             taken.as_ref().and_then(Value::as_str).map(str::to_owned)
         };
-        let (nonce, question, confirmed) = (take(NONCE), take(QUESTION), take(CONFIRMED));
+        let (nonce, seen) = (take(NONCE), take(SEEN));
+        let (question, confirmed) = (take(QUESTION), take(CONFIRMED));
         let content = fields.to_string();
         let key = IdempotencyKey::of_form(nonce.as_deref(), &content);
         let once = key.once(&visitor.actor(), &path, content.as_bytes());
@@ -142,6 +158,7 @@ async fn receive<T: FromFields + Send>(
             path: path.trim_start_matches('/').to_owned(),
             back,
             nonce,
+            seen,
             fields,
         };
         ApiResult::Ok((body, once, confirmation))

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::{
     PagePolicy,
     confirm::Confirmed,
+    edits::{EditForm, ShownFields, was_made},
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, filters},
@@ -60,6 +61,8 @@ struct WebhooksPage {
 #[template(path = "webhook.html")]
 struct WebhookPage {
     frame: Frame,
+    /// What its form is made from.
+    seen: String,
     webhook: Webhook,
     /// The events, what they say, and whether they are chosen.
     events: Vec<(WebhookEvent, &'static str, bool)>,
@@ -150,6 +153,16 @@ pub(super) async fn show(
     page(&webhooks, visitor, id, before, None).await
 }
 
+/// What the form of a webhook shows.
+fn shown(webhook: &Webhook) -> ShownFields {
+    let events = EVENTS.into_iter().filter(|(event, _)| webhook.events.0.contains(event));
+    let events: Vec<&str> = events.map(|(event, _)| event.as_str()).collect();
+    ShownFields::of(webhook.updated_at)
+        .text("url", "Address", &webhook.url)
+        .choice("events", "It is told when", &events.join("\n"), &[])
+        .switch("active", "It is on", webhook.active)
+}
+
 async fn page(
     webhooks: &WebhookService,
     visitor: Visitor,
@@ -170,6 +183,7 @@ async fn page(
         next: found.last().map(|last| last.id).filter(|_| has_more),
         deliveries: found.into_iter().map(DeliveryRow::from).collect(),
         secret,
+        seen: shown(&webhook).seen(),
         webhook,
         frame: visitor.frame,
     };
@@ -181,10 +195,14 @@ async fn page(
 pub(super) async fn change(
     State(webhooks): State<WebhookService>,
     PathId(id): PathId<WebhookId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<WebhookChange>,
+    EditForm { visitor, body, edit }: EditForm<WebhookChange>,
 ) -> ApiResult {
-    webhooks.change(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("webhooks/{id}?said=saved")))
+    let actor = visitor.actor();
+    if was_made(webhooks.change(&actor, id, body, edit.base()).await)? {
+        return Ok(visitor.go(&format!("webhooks/{id}?said=saved")));
+    }
+    let shows = shown(&webhooks.find(&actor, id).await?);
+    edit.outdated(visitor, &shows, None, &format!("webhooks/{id}"))
 }
 
 /// A form that asks for a new secret, of which nothing else is to be said.

@@ -30,6 +30,7 @@ use super::{
         DocumentDetails, DocumentService, readers,
         splitter::{self, NewSplitter},
     },
+    edits::EditBase,
 };
 use crate::{
     error::ApiError,
@@ -210,11 +211,15 @@ impl CollectionService {
     }
 
     /// Changes a collection, which is as it is returned afterwards.
+    ///
+    /// # Errors
+    /// When it is not what the change begins from.
     pub(crate) async fn change(
         &self,
         actor: &Actor,
         id: CollectionId,
         change: CollectionChange,
+        base: EditBase,
     ) -> Result<Collection, ApiError> {
         let edit = |collection: &mut Collection| {
             if let Some(name) = change.name {
@@ -227,18 +232,20 @@ impl CollectionService {
                 collection.defaults = defaults.and_then(NewDefaults::stored);
             }
         };
-        self.edit(actor, id, edit).await
+        self.edit(actor, id, base, edit).await
     }
 
     async fn edit(
         &self,
         actor: &Actor,
         id: CollectionId,
+        base: EditBase,
         edit: impl FnOnce(&mut Collection) + Send,
     ) -> Result<Collection, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let mut tx = self.db.begin().await?;
         let before = db::collections::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        base.check(before.updated_at)?;
         let mut collection = before.clone();
         edit(&mut collection);
         if collection != before {

@@ -40,6 +40,7 @@ use super::{
     agents::versions::AgentHistory,
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+    edits::EditBase,
     traces::TraceService,
 };
 use crate::{
@@ -232,16 +233,21 @@ impl EvaluationService {
     }
 
     /// Changes a set, which is as it is returned afterwards.
+    ///
+    /// # Errors
+    /// When what it names is not the workspace's, and when it is not what the change begins from.
     pub(crate) async fn change(
         &self,
         actor: &Actor,
         id: EvaluationId,
         change: EvaluationChange,
+        base: EditBase,
     ) -> Result<Evaluation, ApiError> {
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
         let mut tx = self.db.begin().await?;
         db::locks::lock_workspace(&mut tx, workspace).await?;
         let mut evaluation = evaluations::lock(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
+        base.check(evaluation.updated_at)?;
         evaluation.name = change.name.unwrap_or(evaluation.name);
         if let Some(named) = change.agent_id {
             evaluation.agent_id = agent(&mut tx, workspace, named).await?;

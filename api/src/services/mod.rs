@@ -13,6 +13,7 @@ pub(crate) mod collections;
 pub(crate) mod creation;
 pub(crate) mod credentials;
 pub(crate) mod documents;
+pub(crate) mod edits;
 pub(crate) mod embeddings;
 pub(crate) mod evaluations;
 pub mod jobs;

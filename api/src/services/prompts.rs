@@ -20,6 +20,7 @@ use super::{
     agents::versions::AgentHistory,
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+    edits::EditBase,
 };
 use crate::error::{ApiError, FieldError};
 
@@ -166,17 +167,19 @@ impl PromptService {
     /// Changes a prompt, which is as it is returned afterwards.
     ///
     /// # Errors
-    /// When its template and its variables would not agree.
+    /// When its template and its variables would not agree, and when it is not what the change begins from.
     pub(crate) async fn change(
         &self,
         actor: &Actor,
         id: PromptId,
         change: PromptChange,
+        base: EditBase,
     ) -> Result<Prompt, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin().await?;
         // Locked before it is checked: of two who change one half each, the second one sees what the first one did.
         let before = db::prompts::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        base.check(before.updated_at)?;
         let mut after = change.apply(&before)?;
         if after != before {
             after.updated_at = self.clock.now();

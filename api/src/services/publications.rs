@@ -25,6 +25,7 @@ use super::{
     actor::{Actor, Permission, RequestOrigin},
     audit::AuditService,
     credentials::{AuthenticatedUser, Authenticator},
+    edits::EditBase,
     tokens::{self, read_origins},
     workspaces::members::lock_asking,
 };
@@ -163,12 +164,14 @@ impl PublicationService {
     /// Gives an agent a page, in the place of the one that it has.
     ///
     /// # Errors
-    /// A conflict when the address is another page's, and when the agent cannot be asked on a page.
+    /// A conflict when the address is another page's, when the agent cannot be asked on a page, and when its page is not what the
+    /// change begins from.
     pub(crate) async fn put(
         &self,
         actor: &Actor,
         agent: AgentId,
         new: NewPublication,
+        base: EditBase,
     ) -> Result<Publication, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         // It gives others a way in, as a token does.
@@ -186,6 +189,7 @@ impl PublicationService {
             return Err(unknown_agent());
         }
         let before = db::publications::find_in(&mut tx, owner.workspace_id, agent).await?;
+        base.check(before.as_ref().map_or(EditBase::NEVER, |before| before.updated_at))?;
         let slug = match (&before, new.access) {
             // The link that people have stays good.
             (Some(before), PublicationAccess::Link)

@@ -31,6 +31,7 @@ use super::{
     actor::{Actor, Permission},
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+    edits::EditBase,
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
@@ -260,18 +261,20 @@ impl SourceService {
     /// deleted, or was told to.
     ///
     /// # Errors
-    /// When what is said of it cannot be, or a secret that is kept would be sent to another place.
+    /// When what is said of it cannot be, a secret that is kept would be sent to another place, or it is not what the change begins from.
     pub(crate) async fn change(
         &self,
         actor: &Actor,
         id: SourceId,
         change: SourceChange,
+        base: EditBase,
     ) -> Result<SourceDetails, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
         let mut source = db::sync::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        base.check(source.updated_at)?;
         if let Some(config) = change.config {
             let given = self.read_config(source.config.0.source_type(), &config, true)?;
             if given.says_secret {

@@ -26,6 +26,7 @@ use super::{
     actor::{Actor, Permission},
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+    edits::EditBase,
 };
 use crate::error::{ApiError, FieldError};
 
@@ -205,18 +206,20 @@ impl ToolService {
     /// Changes a tool, which is as it is returned afterwards. A secret that comes back as its mask is kept.
     ///
     /// # Errors
-    /// When the new configuration is not right for the tool's type, when a secret that is kept would go to somebody else, and when
-    /// an agent could come to ask itself.
+    /// When the new configuration is not right for the tool's type, when a secret that is kept would go to somebody else, when an agent
+    /// could come to ask itself, and when the tool is not what the change begins from.
     pub(crate) async fn change(
         &self,
         actor: &Actor,
         id: ToolId,
         change: ToolChange,
+        base: EditBase,
     ) -> Result<ToolDetails, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         let workspace = owner.workspace_id;
         let mut tx = self.db.begin().await?;
         let before = db::tools::lock(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
+        base.check(before.updated_at)?;
         let mut tool = before.clone();
         let mut has_new_secrets = false;
         if let Some(mut changed) = change.metadata {

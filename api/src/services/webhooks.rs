@@ -27,6 +27,7 @@ use super::{
     actor::{Actor, Permission},
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+    edits::EditBase,
 };
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
@@ -208,11 +209,15 @@ impl WebhookService {
     }
 
     /// Changes a webhook, which is as it is returned afterwards.
+    ///
+    /// # Errors
+    /// When its address is refused, and when it is not what the change begins from.
     pub(crate) async fn change(
         &self,
         actor: &Actor,
         id: WebhookId,
         change: WebhookChange,
+        base: EditBase,
     ) -> Result<Webhook, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         if let Some(url) = &change.url {
@@ -220,6 +225,7 @@ impl WebhookService {
         }
         let mut tx = self.db.begin().await?;
         let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        base.check(webhook.updated_at)?;
         if let Some(url) = change.url.filter(|url| *url != webhook.url) {
             webhook.url = url;
             self.audit.note(&mut tx, actor, AuditAction::AddressChanged, "webhook", id).await?;

@@ -19,7 +19,10 @@ use crate::{
     openapi::SuccessResponse,
     public_address::PublicAddress,
     response::{ApiResult, data},
-    services::publications::{NewPublication, PublicationService},
+    services::{
+        edits::EditBase,
+        publications::{NewPublication, PublicationService},
+    },
     state::AppState,
     v1::users::NullBody,
 };
@@ -175,7 +178,7 @@ async fn put(
     PathId(id): PathId<AgentId>,
     ValidJson(body): ValidJson<NewPublication>,
 ) -> ApiResult {
-    let page = publications.put(&caller.actor(), id, body).await?;
+    let page = publications.put(&caller.actor(), id, body, EditBase::Present).await?;
     Ok(data(PublicationView::of(&publications, page, &address).await?))
 }
 

@@ -19,7 +19,10 @@ use crate::{
     idempotency::{BareCreateRequest, CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::webhooks::{NewWebhook, RevealedWebhook, WebhookChange, WebhookService},
+    services::{
+        edits::EditBase,
+        webhooks::{NewWebhook, RevealedWebhook, WebhookChange, WebhookService},
+    },
     state::AppState,
     v1::users::NullBody,
 };
@@ -304,7 +307,7 @@ async fn change(
     PathId(id): PathId<WebhookId>,
     ValidJson(body): ValidJson<WebhookChange>,
 ) -> ApiResult {
-    Ok(data(WebhookView::from(webhooks.change(&caller.actor(), id, body).await?)))
+    Ok(data(WebhookView::from(webhooks.change(&caller.actor(), id, body, EditBase::Present).await?)))
 }
 
 /// Delete a webhook

@@ -5,7 +5,10 @@ use lectern_agents::models::ModelProvider;
 use lectern_shared::model::agent::{AgentType, LlmConfig};
 
 use crate::{
-    dashboard::choices::{ChoiceKind, NameChoice, OFFERED},
+    dashboard::{
+        choices::{ChoiceKind, NameChoice, OFFERED},
+        edits::ShownFields,
+    },
     response::ApiResult,
     services::{actor::Actor, agents::AgentDetails, prompts::PromptService},
 };
@@ -14,6 +17,8 @@ use crate::{
 #[expect(clippy::struct_excessive_bools, reason = "each is a box of the form, or decides about one")]
 pub(super) struct AgentFields {
     pub(super) is_new: bool,
+    /// What the form is made from; empty for a new agent.
+    pub(super) seen: String,
     pub(super) name: String,
     pub(super) description: String,
     pub(super) providers: [&'static str; 11],
@@ -62,8 +67,9 @@ impl AgentFields {
         let part = if row.is_some() { "change" } else { "" };
         let prompts = NameChoice::of(kind, listed, own, uri, part);
         let llm: Option<&LlmConfig> = row.map(|agent| &agent.llm.0);
-        Ok(Self {
+        let mut fields = Self {
             is_new: row.is_none(),
+            seen: String::new(),
             name: row.map(|agent| agent.name.clone()).unwrap_or_default(),
             description: row.map(|agent| agent.description.clone()).unwrap_or_default(),
             providers: ModelProvider::ALL.map(ModelProvider::label),
@@ -83,6 +89,40 @@ impl AgentFields {
             prompt: text(row.and_then(|agent| agent.prompt_id)),
             has_memory: row.is_some_and(|agent| agent.has_memory),
             rerank: row.is_some_and(|agent| agent.rerank),
-        })
+        };
+        if let Some(details) = agent {
+            fields.seen = fields.shown(details).seen();
+        }
+        Ok(fields)
+    }
+
+    /// What the form shows of an agent.
+    pub(super) fn shown(&self, details: &AgentDetails) -> ShownFields {
+        let named = |names: &[(&str, &str)]| -> Vec<(String, String)> {
+            names.iter().map(|(value, name)| ((*value).to_owned(), (*name).to_owned())).collect()
+        };
+        let prompts = [named(&[("", "none")]), self.prompts.offered.clone()].concat();
+        let talks = named(&[
+            (AgentType::ChatVendor.as_str(), "by function calls"),
+            (AgentType::React.as_str(), "in text (ReAct)"),
+        ]);
+        ShownFields::of(details.agent.updated_at)
+            .text("name", "Name", &self.name)
+            .text("description", "Description", &self.description)
+            .text("llm.provider", "Provider", &self.provider)
+            .text("llm.model", "Model", &self.model)
+            .text("llm.base_url", "Address of the provider", &self.base_url)
+            .secret("llm.api_key", "Key", &self.key)
+            .text("llm.temperature", "Temperature", &self.temperature)
+            .text("llm.max_tokens", "Most tokens of an answer", &self.max_tokens)
+            .text("llm.max_steps", "Most questions to the model for one answer", &self.max_steps)
+            .text("llm.max_cost", "Most that one answer may cost", &self.max_cost)
+            .text("llm.context_window", "Tokens that the model has room for", &text(self.context_window))
+            .text("llm.max_seconds", "Most seconds of an answer", &text(self.max_seconds))
+            .text("llm.max_total_tokens", "Most tokens read and written", &text(self.max_total_tokens))
+            .choice("type", "How it talks with its model", details.agent.r#type.as_str(), &talks)
+            .choice("promptId", "Prompt", &self.prompt, &prompts)
+            .switch("hasMemory", "Memory", self.has_memory)
+            .switch("rerank", "Reranking", self.rerank)
     }
 }

@@ -1,5 +1,7 @@
 //! One agent: what it is, and what it answers from.
 
+use std::collections::HashSet;
+
 use askama::Template;
 use axum::{
     extract::State,
@@ -11,7 +13,7 @@ use lectern_db::{
 };
 use lectern_derive::handler;
 use lectern_shared::{
-    ids::AgentId,
+    ids::{AgentId, UserId},
     model::{document::Document, job::JobState},
 };
 use uuid::Uuid;
@@ -22,7 +24,8 @@ use crate::{
         PagePolicy,
         choices::{ChoiceKind, NameChoice, OFFERED, looked_for, told_apart},
         confirm::Confirmed,
-        frame::{Frame, SubmittedForm, Visitor},
+        edits::{EditForm, was_made},
+        frame::{Frame, Visitor},
         html,
         text::{IngestionState, variables},
     },
@@ -34,9 +37,11 @@ use crate::{
         agents::{AgentChange, AgentService, VisibleAgent},
         asking::AskService,
         documents::DocumentService,
+        edits::EditBase,
         links::{AgentCollectionService, AgentDocumentService, AgentToolService},
         prompts::PromptService,
         publications::PublicationService,
+        workspaces::members::MemberService,
     },
 };
 
@@ -46,6 +51,9 @@ const CHOICES: u32 = 100;
 const DOCUMENTS: u32 = 20;
 /// Collections of a page.
 const COLLECTIONS: u32 = 50;
+/// Versions, and members of the workspace, among whom is looked for who has changed an agent.
+const VERSIONS: u32 = 20;
+const MEMBERS: u32 = 200;
 
 #[derive(Template)]
 #[template(path = "agent.html")]
@@ -272,11 +280,48 @@ pub(super) async fn show(
 #[handler]
 pub(super) async fn change(
     State(agents): State<AgentService>,
+    State(prompts): State<PromptService>,
+    State(members): State<MemberService>,
     PathId(id): PathId<AgentId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<AgentChange>,
+    uri: Uri,
+    EditForm { visitor, body, edit }: EditForm<AgentChange>,
 ) -> ApiResult {
-    agents.change(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("agents/{id}?said=saved")))
+    let actor = visitor.actor();
+    if was_made(agents.change(&actor, id, body, edit.base()).await)? {
+        return Ok(visitor.go(&format!("agents/{id}?said=saved")));
+    }
+    let VisibleAgent::Whole(agent) = agents.find(&actor, id).await? else {
+        return Ok(visitor.go(&format!("agents/{id}/ask")));
+    };
+    let shows = AgentFields::of(Some(&agent), &prompts, &actor, &uri).await?.shown(&agent);
+    let by = changed_by(&agents, &members, &actor, id, edit.base()).await?;
+    edit.outdated(visitor, &shows, by.as_deref(), &format!("agents/{id}#change"))
+}
+
+/// Who has changed an agent since it was what a change begins from, as far as that is kept.
+async fn changed_by(
+    agents: &AgentService,
+    members: &MemberService,
+    actor: &Actor,
+    id: AgentId,
+    base: EditBase,
+) -> ApiResult<Option<String>> {
+    let EditBase::Shown(since) = base else { return Ok(None) };
+    let versions = agents.versions(actor, id, Uuid::max(), VERSIONS).await?;
+    let replaced = versions.into_iter().filter_map(|version| version.replaced);
+    let by: HashSet<UserId> = replaced.filter(|(_, at)| *at > since).filter_map(|(by, _)| by).collect();
+    let members = members.list(actor, actor.named_workspace(), Uuid::max(), MEMBERS).await?;
+    let names = members.into_iter().filter(|member| by.contains(&member.user_id)).map(|member| {
+        if member.user_id == actor.user {
+            "you, elsewhere,".to_owned()
+        } else if member.name.is_empty() {
+            member.email
+        } else {
+            member.name
+        }
+    });
+    let names: Vec<String> = names.collect();
+    Ok((!names.is_empty()).then(|| names.join(" and ")))
 }
 
 /// Deletes it.

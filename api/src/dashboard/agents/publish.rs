@@ -12,7 +12,8 @@ use crate::{
     dashboard::{
         PagePolicy,
         confirm::Confirmed,
-        frame::{Frame, SubmittedForm, Visitor},
+        edits::{EditForm, ShownFields, was_made},
+        frame::{Frame, Visitor},
         html,
         text::variables,
     },
@@ -21,6 +22,7 @@ use crate::{
     response::ApiResult,
     services::{
         asking::AskService,
+        edits::EditBase,
         publications::{NewPublication, PublicationService},
     },
 };
@@ -31,6 +33,8 @@ struct PublishPage {
     frame: Frame,
     id: AgentId,
     name: String,
+    /// What the form is made from.
+    seen: String,
     /// What its prompt takes besides the question, which published pages do not have.
     needed: String,
     /// The page's whole address; empty for an agent that is not published.
@@ -58,6 +62,29 @@ fn written(page: &Publication) -> &str {
     }
 }
 
+/// What the form shows of an agent's page, which was never changed where there is none.
+fn shown(page: Option<&Publication>, rate: Option<i64>) -> ShownFields {
+    let Some(page) = page else { return ShownFields::of(EditBase::NEVER) };
+    let rate = rate.map(|rate| rate.to_string()).unwrap_or_default();
+    ShownFields::of(page.updated_at)
+        .text("slug", "The last part of its address", written(page))
+        .choice("access", "Who may open it", page.access.as_str(), &[])
+        .text("title", "Title", &page.title)
+        .text("greeting", "What is said before the first question", &page.greeting)
+        .lines("questions", "Questions to choose from", &page.questions.0.join("\n"))
+        .text("accent", "Colour of its buttons", &page.accent)
+        .choice("ratePerMinute", "Questions a minute", &rate, &[])
+        .lines("origins", "Sites that may show it in a frame", &page.origins.0.join("\n"))
+}
+
+/// How many may ask on a page without an account.
+async fn rate_of(publications: &PublicationService, page: Option<&Publication>) -> ApiResult<Option<i64>> {
+    match page {
+        Some(page) => publications.rate_per_minute(page).await,
+        None => Ok(None),
+    }
+}
+
 /// Shows the form.
 #[handler]
 pub(super) async fn show(
@@ -76,16 +103,14 @@ pub(super) async fn show(
         Some(page) => !publications.is_answering(page).await?,
         None => false,
     };
-    let rate = match page {
-        Some(page) => publications.rate_per_minute(page).await?,
-        None => None,
-    };
+    let rate = rate_of(&publications, page).await?;
     let lines = |texts: Option<&Vec<String>>| texts.map(|texts| texts.join("\n")).unwrap_or_default();
     let embed = |page: &Publication| {
         format!(r#"<script src="{}" data-page="{}" async></script>"#, address.link("/embed.js"), page.slug)
     };
     let page = PublishPage {
         id,
+        seen: shown(page, rate).seen(),
         url: page.map(|page| address.link(&format!("/ask/{}", page.slug))).unwrap_or_default(),
         is_closed,
         embed: page.filter(|page| !page.origins.0.is_empty()).map(embed).unwrap_or_default(),
@@ -119,10 +144,15 @@ fn suggested(name: &str) -> String {
 pub(super) async fn publish(
     State(publications): State<PublicationService>,
     PathId(id): PathId<AgentId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<NewPublication>,
+    EditForm { visitor, body, edit }: EditForm<NewPublication>,
 ) -> ApiResult {
-    publications.put(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("agents/{id}/publish?said=saved")))
+    let actor = visitor.actor();
+    if was_made(publications.put(&actor, id, body, edit.base()).await)? {
+        return Ok(visitor.go(&format!("agents/{id}/publish?said=saved")));
+    }
+    let found = publications.find(&actor, id).await?;
+    let rate = rate_of(&publications, found.as_ref()).await?;
+    edit.outdated(visitor, &shown(found.as_ref(), rate), None, &format!("agents/{id}/publish"))
 }
 
 /// Takes the page away.

@@ -17,7 +17,7 @@ export async function send(form, submitter) {
     const isJson = (response.headers.get("Content-Type") ?? "").startsWith(JSON_TYPE);
     const answer = isJson ? await response.json() : {};
     if (response.ok) return { answer, url: response.url };
-    return { error: answer.error ?? { message: "That did not work. Try again." } };
+    return { error: answer.error ?? { message: "That did not work. Try again." }, data: answer.data, url: response.url };
   } catch {
     return { error: { message: UNREACHABLE } };
   }
@@ -45,8 +45,29 @@ function itemsOf(input) {
   return input.value.split("\n").map((line) => line.trim()).filter(Boolean);
 }
 
+/** Of what was changed meanwhile: lets whoever wrote something save it on top of that, or look at it beside. */
+function offerBoth(form, box, { seen, current, changed }) {
+  for (const { label, now } of changed) {
+    const told = box.appendChild(document.createElement("p"));
+    told.dir = "auto";
+    told.textContent = now ? `${label} is now: ${now}` : `${label} is empty now.`;
+  }
+  const row = box.appendChild(document.createElement("p"));
+  row.className = "row";
+  const save = row.appendChild(document.createElement("button"));
+  Object.assign(save, { type: "button", textContent: "Save what I wrote on top of it" });
+  save.addEventListener("click", () => {
+    form.elements.seen.value = seen;
+    form.requestSubmit();
+  });
+  const look = row.appendChild(document.createElement("a"));
+  // Beside this page, which has what was written.
+  Object.assign(look, { href: current, target: "_blank", rel: "noopener", className: "button" });
+  look.textContent = "Look at what is there now";
+}
+
 /** Shows what is wrong with a form, at its head and at each input. */
-function showProblem(form, error) {
+function showProblem(form, error, changed) {
   clearProblem(form);
   // What was done before is not said beside what has failed since. What is shown once stands in other elements, and stays.
   document.querySelector('main > p.notice[role="status"]')?.remove();
@@ -55,6 +76,7 @@ function showProblem(form, error) {
   box.setAttribute("role", "alert");
   const said = box.appendChild(document.createElement("p"));
   write(said, wordsOf(error));
+  if (changed) offerBoth(form, box, changed);
   let first;
   for (const { path, message } of error.fields ?? []) {
     const [list, at] = path.split(/\.(\d+)(?:\.|$)/);
@@ -139,10 +161,11 @@ document.addEventListener("submit", async (event) => {
   if (form.dataset.sending) return;
   form.dataset.sending = "yes";
   form.setAttribute("aria-busy", "true");
-  const { answer, url, error } = await send(form, event.submitter);
+  const { answer, url, error, data } = await send(form, event.submitter);
   delete form.dataset.sending;
   form.removeAttribute("aria-busy");
-  if (error) showProblem(form, error);
+  if (error?.code === "changed_meanwhile") showProblem(form, error, { ...data, current: new URL(data.current, url) });
+  else if (error) showProblem(form, error);
   // It is answered with a page that shows something once: sent again under its nonce it makes nothing more, and the browser opens it.
   else if (!answer.next) form.submit();
   else {

@@ -22,7 +22,8 @@ use crate::{
         PagePolicy,
         choices::{NameChoice, collection_choice, told_apart},
         confirm::Confirmed,
-        frame::{Frame, SubmittedForm, Visitor},
+        edits::{EditForm, was_made},
+        frame::{Frame, Visitor},
         html,
         text::{self, filters, place_words, stop_word},
     },
@@ -264,12 +265,19 @@ fn web_address(url: &str) -> String {
 pub(super) async fn change(
     State(documents): State<DocumentService>,
     PathId(id): PathId<DocumentId>,
-    SubmittedForm { visitor, mut body, .. }: SubmittedForm<DocumentChange>,
+    EditForm { visitor, mut body, edit }: EditForm<DocumentChange>,
 ) -> ApiResult {
+    let actor = visitor.actor();
     // Browsers send every line end as two characters, and nobody has changed an address by that.
     body.url = body.url.map(|url| url.replace("\r\n", "\n"));
-    documents.change(&visitor.actor(), id, body).await.map_err(text::for_people)?;
-    Ok(visitor.go(&format!("documents/{id}?said=saved")))
+    let change = documents.change(&actor, id, body, edit.base()).await;
+    if was_made(change.map_err(text::for_people))? {
+        return Ok(visitor.go(&format!("documents/{id}?said=saved")));
+    }
+    let FullDocument { details, .. } = documents.find(&actor, id).await?;
+    let has_file = documents.file(&actor, id).await.is_ok();
+    let shows = DocumentFields::of(&details.document, has_file)?.shown(&details.document);
+    edit.outdated(visitor, &shows, None, &format!("documents/{id}#change"))
 }
 
 /// Has it read again.

@@ -33,6 +33,7 @@ use super::{
     PagePolicy,
     choices::told_apart,
     confirm::Confirmed,
+    edits::{EditForm, ShownFields, was_made},
     failure::FailureWords,
     frame::{Frame, SubmittedForm, Visitor},
     html,
@@ -109,6 +110,8 @@ struct EvaluationRow {
 #[template(path = "evaluation.html")]
 struct EvaluationPage<'a> {
     frame: Frame,
+    /// What its form is made from.
+    seen: String,
     evaluation: Evaluation,
     agents: Vec<(AgentId, String)>,
     modes: [(SearchMode, &'static str); 3],
@@ -280,6 +283,7 @@ async fn page(
         frame.problem = Some("No case was added. Why is said below, where the file is chosen.");
     }
     let page = EvaluationPage {
+        seen: shown(&evaluation, &agents).seen(),
         agents,
         modes: MODES,
         versions,
@@ -302,11 +306,33 @@ async fn page(
 #[handler]
 async fn change(
     State(evaluations): State<EvaluationService>,
+    State(asking): State<AskService>,
     PathId(id): PathId<EvaluationId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<EvaluationChange>,
+    EditForm { visitor, body, edit }: EditForm<EvaluationChange>,
 ) -> ApiResult {
-    evaluations.change(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("evaluations/{id}?said=saved")))
+    let actor = visitor.actor();
+    if was_made(evaluations.change(&actor, id, body, edit.base()).await)? {
+        return Ok(visitor.go(&format!("evaluations/{id}?said=saved")));
+    }
+    let shows = shown(&evaluations.find(&actor, id).await?, &agents(&asking, &visitor).await?);
+    edit.outdated(visitor, &shows, None, &format!("evaluations/{id}"))
+}
+
+/// What the form of one shows.
+fn shown(evaluation: &Evaluation, agents: &[(AgentId, String)]) -> ShownFields {
+    let named = agents.iter().map(|(id, name)| (id.to_string(), name.clone()));
+    let names: Vec<(String, String)> =
+        [(String::new(), "none".to_owned())].into_iter().chain(named).collect();
+    let id = |agent: Option<AgentId>| agent.map(|agent| agent.to_string()).unwrap_or_default();
+    ShownFields::of(evaluation.updated_at)
+        .text("name", "Name", &evaluation.name)
+        .choice("agentId", "The agent that is asked", &id(evaluation.agent_id), &names)
+        .choice(
+            "judgeAgentId",
+            "The agent that says whether answers are right",
+            &id(evaluation.judge_id),
+            &names,
+        )
 }
 
 /// Deletes one.

@@ -1,11 +1,18 @@
 //! The form of a source: what is in it, and what there is to choose from.
 
-use lectern_shared::model::sync::{
-    BucketConfig, FeedConfig, FolderConfig, PageDiscovery, PathFilter, SiteConfig, SyncConfig, SyncSource,
-    SyncSourceType,
+use lectern_shared::{
+    clock::Timestamp,
+    model::sync::{
+        BucketConfig, FeedConfig, FolderConfig, PageDiscovery, PathFilter, SiteConfig, SyncConfig,
+        SyncSource, SyncSourceType,
+    },
 };
+use serde_json::json;
 
-use crate::{dashboard::choices::NameChoice, services::sources::written_every};
+use crate::{
+    dashboard::{choices::NameChoice, edits::ShownFields},
+    services::sources::written_every,
+};
 
 /// How often a source may run, as people choose it.
 const INTERVALS: [(&str, &str); 7] = [
@@ -18,8 +25,29 @@ const INTERVALS: [(&str, &str); 7] = [
     ("30d", "every 30 days"),
 ];
 
+/// The fields of a source's configuration, whatever its type, and what each is called.
+const CONFIG: [(&str, &str); 15] = [
+    ("config.url", "Address"),
+    ("config.discover", "Its pages are found"),
+    ("config.maxDepth", "Links that are followed one after another"),
+    ("config.fullPages", "Whether the pages of entries are read"),
+    ("config.onlyCurrent", "Whether documents go with their entries"),
+    ("config.endpoint", "Address of the store"),
+    ("config.bucket", "Bucket"),
+    ("config.region", "Region"),
+    ("config.prefix", "Folder in the bucket"),
+    ("config.accessKeyId", "Key id"),
+    ("config.pathStyle", "Whether the bucket is named in the path"),
+    ("config.path", "Its path"),
+    ("config.include", "Only what is like this becomes documents"),
+    ("config.exclude", "What is like this is left alone"),
+    ("config.maxDocuments", "Documents, at most"),
+];
+
 /// The fields of a source's form, with what is in them.
 pub(super) struct SourceFields {
+    /// What the form is made from; empty for a new source.
+    pub(super) seen: String,
     pub(super) kind: SyncSourceType,
     pub(super) is_new: bool,
     pub(super) name: String,
@@ -37,6 +65,7 @@ impl SourceFields {
     pub(super) fn new(kind: SyncSourceType, collections: NameChoice) -> Self {
         let config = empty(kind);
         Self {
+            seen: String::new(),
             kind,
             is_new: true,
             name: String::new(),
@@ -52,7 +81,9 @@ impl SourceFields {
 
     pub(super) fn of(source: SyncSource, collections: NameChoice) -> Self {
         let every = written_every(&source).unwrap_or_default();
-        Self {
+        let changed_last = source.updated_at;
+        let mut fields = Self {
+            seen: String::new(),
             kind: source.config.0.source_type(),
             is_new: false,
             name: source.name,
@@ -63,7 +94,32 @@ impl SourceFields {
             collection: source.collection_id.map(|id| id.to_string()).unwrap_or_default(),
             collections,
             config: source.config.0,
-        }
+        };
+        fields.seen = fields.shown(changed_last).seen();
+        fields
+    }
+
+    /// What the form shows of a source that was changed last at a time.
+    pub(super) fn shown(&self, changed_last: Timestamp) -> ShownFields {
+        let config = json!(self.config);
+        let none = |name: &str| vec![(String::new(), name.to_owned())];
+        let collections = [none("none"), self.collections.offered.clone()].concat();
+        let intervals = [none("only by hand"), self.intervals.clone()].concat();
+        let shown = CONFIG.into_iter().fold(
+            ShownFields::of(changed_last).text("name", "Name", &self.name),
+            |shown, (path, label)| match path.split_once('.').and_then(|(_, name)| config.get(name)) {
+                Some(value) => shown.value(path, label, value),
+                None => shown,
+            },
+        );
+        shown
+            .choice("collectionId", "Collection", &self.collection, &collections)
+            .choice("every", "It runs", &self.every, &intervals)
+            .value(
+                "deleteLimit",
+                "Per cent that may be deleted without a question",
+                &json!(self.delete_limit),
+            )
     }
 
     /// What of it becomes documents, where that is told by paths.

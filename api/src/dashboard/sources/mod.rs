@@ -23,6 +23,7 @@ use super::{
     PagePolicy,
     choices::collection_choice,
     confirm::Confirmed,
+    edits::{EditForm, was_made},
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, filters},
@@ -193,11 +194,20 @@ async fn show(
 #[handler]
 async fn change(
     State(sources): State<SourceService>,
+    State(collections): State<CollectionService>,
     PathId(id): PathId<SourceId>,
-    SubmittedForm { visitor, body, .. }: SubmittedForm<SourceChange>,
+    uri: Uri,
+    EditForm { visitor, body, edit }: EditForm<SourceChange>,
 ) -> ApiResult {
-    sources.change(&visitor.actor(), id, body).await?;
-    Ok(visitor.go(&format!("sources/{id}?said=saved")))
+    let actor = visitor.actor();
+    if was_made(sources.change(&actor, id, body, edit.base()).await)? {
+        return Ok(visitor.go(&format!("sources/{id}?said=saved")));
+    }
+    let SourceDetails { source, .. } = sources.find(&actor, id).await?;
+    let choices = collection_choice(&collections, &actor, source.collection_id, &uri, "change").await?;
+    let changed_last = source.updated_at;
+    let shows = SourceFields::of(source, choices).shown(changed_last);
+    edit.outdated(visitor, &shows, None, &format!("sources/{id}#change"))
 }
 
 /// Deletes one. Its documents stay.

@@ -25,6 +25,7 @@ use crate::{
         actor::{Actor, Permission},
         creation::{CreationOutcome, IdempotentRequest, ResponseEncoder},
         documents::FileAttributes,
+        edits::EditBase,
     },
 };
 
@@ -145,7 +146,7 @@ impl CollectionService {
                 collection.metadata = Some(Json(metadata));
             }
         };
-        let collection = self.edit(actor, id, edit).await?;
+        let collection = self.edit(actor, id, EditBase::Present, edit).await?;
         self.count(actor, collection).await
     }
 

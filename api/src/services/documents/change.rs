@@ -20,7 +20,10 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::{
-    super::actor::{Actor, Permission},
+    super::{
+        actor::{Actor, Permission},
+        edits::EditBase,
+    },
     DocumentDetails, DocumentService, check_stored_bytes,
     readers::{self, GivenPage},
     rules::{self, address_problems},
@@ -102,17 +105,22 @@ enum ReindexScope {
 
 impl DocumentService {
     /// Changes a document, which is as it is returned afterwards.
+    ///
+    /// # Errors
+    /// When it cannot be as it is to be, and when it is not what the change begins from.
     pub(crate) async fn change(
         &self,
         actor: &Actor,
         id: DocumentId,
         change: DocumentChange,
+        base: EditBase,
     ) -> Result<DocumentDetails, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let workspace = owner.workspace_id;
         let mut tx = self.db.begin().await?;
         let found = db::documents::find_locked(&mut tx, workspace, id).await?;
         let (before, source) = found.ok_or_else(unknown)?;
+        base.check(before.updated_at)?;
         let work = self.apply(actor, &mut tx, &change, &before, &source).await?;
         let after = db::documents::find_collected(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         tx.commit().await?;

@@ -20,7 +20,10 @@ use crate::{
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::agents::{AgentChange, AgentDetails, AgentService, FirstLinks, NewAgent},
+    services::{
+        agents::{AgentChange, AgentDetails, AgentService, FirstLinks, NewAgent},
+        edits::EditBase,
+    },
     state::AppState,
 };
 
@@ -151,7 +154,7 @@ async fn change(
     PathId(id): PathId<AgentId>,
     ValidJson(change): ValidJson<AgentChange>,
 ) -> ApiResult {
-    Ok(data(AgentView::from(agents.change(&caller.actor(), id, change).await?)))
+    Ok(data(AgentView::from(agents.change(&caller.actor(), id, change, EditBase::Present).await?)))
 }
 
 /// Delete an agent

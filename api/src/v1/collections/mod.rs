@@ -24,7 +24,10 @@ use crate::{
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::collections::{CollectionChange, CollectionService, NewCollection},
+    services::{
+        collections::{CollectionChange, CollectionService, NewCollection},
+        edits::EditBase,
+    },
     state::AppState,
 };
 
@@ -260,7 +263,7 @@ async fn change(
     PathId(id): PathId<CollectionId>,
     ValidJson(change): ValidJson<CollectionChange>,
 ) -> ApiResult {
-    Ok(data(CollectionView::from(collections.change(&caller.actor(), id, change).await?)))
+    Ok(data(CollectionView::from(collections.change(&caller.actor(), id, change, EditBase::Present).await?)))
 }
 
 /// Delete a collection

@@ -10,7 +10,10 @@ use crate::{
     extract::{PathId, ValidJson},
     openapi::SuccessResponse,
     response::{ApiResult, data},
-    services::documents::{DocumentChange, DocumentService},
+    services::{
+        documents::{DocumentChange, DocumentService},
+        edits::EditBase,
+    },
 };
 
 /// Change a document
@@ -43,5 +46,5 @@ pub(super) async fn change(
     PathId(id): PathId<DocumentId>,
     ValidJson(change): ValidJson<DocumentChange>,
 ) -> ApiResult {
-    Ok(data(DocumentView::from(documents.change(&caller.actor(), id, change).await?)))
+    Ok(data(DocumentView::from(documents.change(&caller.actor(), id, change, EditBase::Present).await?)))
 }

@@ -18,7 +18,10 @@ use crate::{
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::evaluations::{EvaluationChange, EvaluationService, NewEvaluation},
+    services::{
+        edits::EditBase,
+        evaluations::{EvaluationChange, EvaluationService, NewEvaluation},
+    },
     state::AppState,
     v1::users::NullBody,
 };
@@ -139,7 +142,7 @@ async fn change(
     PathId(id): PathId<EvaluationId>,
     ValidJson(body): ValidJson<EvaluationChange>,
 ) -> ApiResult {
-    Ok(data(EvaluationView::from(evaluations.change(&caller.actor(), id, body).await?)))
+    Ok(data(EvaluationView::from(evaluations.change(&caller.actor(), id, body, EditBase::Present).await?)))
 }
 
 /// Delete an evaluation

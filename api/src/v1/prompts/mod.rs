@@ -19,7 +19,10 @@ use crate::{
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
-    services::prompts::{NewPrompt, PromptChange, PromptService},
+    services::{
+        edits::EditBase,
+        prompts::{NewPrompt, PromptChange, PromptService},
+    },
     state::AppState,
 };
 
@@ -187,7 +190,7 @@ async fn change(
     PathId(id): PathId<PromptId>,
     ValidJson(change): ValidJson<PromptChange>,
 ) -> ApiResult {
-    Ok(data(PromptView::from(prompts.change(&caller.actor(), id, change).await?)))
+    Ok(data(PromptView::from(prompts.change(&caller.actor(), id, change, EditBase::Present).await?)))
 }
 
 fn changed_example() -> Value {

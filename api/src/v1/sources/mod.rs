@@ -17,7 +17,10 @@ use crate::{
     idempotency::{CreateRequest, OptionalCreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::sources::{NewRun, NewSource, SourceChange, SourceDetails, SourceService},
+    services::{
+        edits::EditBase,
+        sources::{NewRun, NewSource, SourceChange, SourceDetails, SourceService},
+    },
     state::AppState,
     v1::users::NullBody,
 };
@@ -151,7 +154,7 @@ async fn change(
     PathId(id): PathId<SourceId>,
     ValidJson(body): ValidJson<SourceChange>,
 ) -> ApiResult {
-    Ok(data(SourceView::from(sources.change(&caller.actor(), id, body).await?)))
+    Ok(data(SourceView::from(sources.change(&caller.actor(), id, body, EditBase::Present).await?)))
 }
 
 /// Delete a source

@@ -15,7 +15,10 @@ use crate::{
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
-    services::tools::{NewTool, ToolChange, ToolDetails, ToolService},
+    services::{
+        edits::EditBase,
+        tools::{NewTool, ToolChange, ToolDetails, ToolService},
+    },
     state::AppState,
 };
 
@@ -136,7 +139,7 @@ async fn change(
     PathId(id): PathId<ToolId>,
     ValidJson(change): ValidJson<ToolChange>,
 ) -> ApiResult {
-    Ok(data(ToolView::from(tools.change(&caller.actor(), id, change).await?)))
+    Ok(data(ToolView::from(tools.change(&caller.actor(), id, change, EditBase::Present).await?)))
 }
 
 /// Delete a tool
