@@ -30,7 +30,7 @@ const REACHES: [(&str, &str); 24] = [
     ("/search?query=captain", "editor"),
     ("/agents/new", "builder"),
     ("/agents/<agent>/publish", "builder"),
-    ("/traces", "builder"),
+    ("/traces", "asker"),
     ("/evaluations", "builder"),
     ("/agents/<agent>/versions", "builder"),
     ("/tokens", "builder"),

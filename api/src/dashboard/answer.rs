@@ -38,6 +38,8 @@ pub(super) struct AnswerCard {
     pub(super) ending: &'static str,
     /// Whether it is a model's answer that cites nothing.
     pub(super) names_no_source: bool,
+    /// What is said aloud when it has come.
+    pub(super) announced: &'static str,
     /// The answer and its sources, as text.
     pub(super) copied: String,
     /// Where feedback is sent, from the page.
@@ -294,6 +296,7 @@ impl AnswerCard {
             html,
             ending: ending(&body.finish_reason),
             names_no_source: body.names_no_source(),
+            announced: announced(&body.finish_reason),
             spent: spent.join(" · "),
             steps: if sees { body.steps.into_iter().map(StepRow::from).collect() } else { Vec::new() },
             copied,
@@ -316,6 +319,14 @@ fn ending(reason: &str) -> &'static str {
         "error" => "There is no answer: the run failed.",
         // Where nothing answers it, the answer says so itself.
         _ => "",
+    }
+}
+
+/// What those are told of it who do not see the end of an answer.
+fn announced(reason: &str) -> &'static str {
+    match reason {
+        "length" | "max_iterations" | "max_time" | "max_tokens" | "max_cost" | "error" => ending(reason),
+        _ => "The answer is complete.",
     }
 }
 

@@ -15,11 +15,15 @@ use lectern_shared::{
     shutdown::Shutdown,
 };
 use serde_json::{Map, Value, json};
+use url::form_urlencoded;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::{
     PagePolicy,
     answer::{AnswerCard, AnswerContext},
+    conversation::{Conversation, ConversationTurn},
+    failure::with_wait,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::counted,
@@ -59,10 +63,18 @@ pub(super) struct AskPanel {
     pub(super) hints: Vec<String>,
     /// The most characters of a question.
     pub(super) longest: usize,
-    /// What was asked without scripts; empty before.
-    pub(super) question: String,
-    /// The answer to it, as HTML.
-    pub(super) answer: Option<String>,
+    /// What was asked and answered before.
+    pub(super) turns: Vec<ConversationTurn>,
+    /// There was more before that.
+    pub(super) has_earlier: bool,
+    /// The agent remembers what was said before.
+    pub(super) remembers: bool,
+    /// The service tells the conversation again by its name in the page's address.
+    pub(super) is_told: bool,
+    /// Whose page it is, for what the tab keeps of it: nobody else is shown that.
+    pub(super) reader: String,
+    /// Where another conversation begins, from the page.
+    pub(super) anew: String,
 }
 
 #[derive(Template)]
@@ -133,7 +145,7 @@ impl AnswerReader {
 
     /// A failure as this reader is told it.
     pub(super) fn told(&self, error: ApiError) -> ApiError {
-        if self.is_stranger { for_strangers(error) } else { error }
+        with_wait(if self.is_stranger { for_strangers(error) } else { error })
     }
 
     /// A signed-in person's.
@@ -212,8 +224,9 @@ impl RunEventEncoder for PageEncoder {
             RunEvent::Failed(error) => self.failure(&error.clone().into()),
             RunEvent::End { trace, .. } => {
                 let card = AnswerCard::of_run(trace, &self.citations, &self.reader.context());
-                match card.and_then(|card| rendered(&card)) {
-                    Ok(html) => sse::named(EventKind::End, &json!({"html": html})),
+                let shown = card.and_then(|card| Ok((rendered(&card)?, card.announced)));
+                match shown {
+                    Ok((html, said)) => sse::named(EventKind::End, &json!({"html": html, "said": said})),
                     Err(error) => self.failure(&error),
                 }
             }
@@ -279,35 +292,47 @@ pub(super) async fn whole(
     until_stopped(shutdown, answered).await
 }
 
-/// The page for asking an agent whose prompt needs these values, before anything is asked, or with an answer.
+/// The page for asking an agent whose prompt needs these values, with what was said before.
 fn page_of(
     visitor: Visitor,
     agent: &AskableAgent,
-    question: &QuestionForm,
-    answer: Option<String>,
+    conversation: Conversation,
     needed: Vec<String>,
 ) -> AskPage {
-    let (nonce, stamp) = (visitor.frame.nonce.clone(), visitor.frame.stamp());
+    let stamp = visitor.frame.stamp();
+    // It says when it began, so that what it was made of is found soon.
+    let session = conversation.session.unwrap_or_else(|| Uuid::now_v7().to_string());
+    let remembers = agent.agent().has_memory;
+    let named = if remembers {
+        format!("&session={}", form_urlencoded::byte_serialize(session.as_bytes()).collect::<String>())
+    } else {
+        String::new()
+    };
     AskPage {
         id: agent.agent().id,
         name: agent.agent().name.clone(),
         description: agent.agent().description.clone(),
         panel: AskPanel {
-            action: format!("ask?{stamp}"),
+            // What comes of a form stays at its address, where it is found again.
+            action: format!("ask?{stamp}{named}"),
             stream: format!("ask/stream?{stamp}"),
-            session: question.session.clone().unwrap_or(nonce),
-            values: PromptValue::all(needed, &question.values),
+            session,
+            values: PromptValue::all(needed, &conversation.values),
             greeting: String::new(),
             hints: Vec::new(),
             longest: LONGEST_QUESTION,
-            question: question.question.clone(),
-            answer,
+            turns: conversation.turns,
+            has_earlier: conversation.has_earlier,
+            remembers,
+            is_told: remembers,
+            reader: visitor.caller.user.id.to_string(),
+            anew: "ask".to_owned(),
         },
         frame: visitor.frame,
     }
 }
 
-/// Shows the page: before anything is asked, or with an answer to come back to.
+/// Shows the page: before anything is asked, or with a conversation or an answer to come back to.
 pub(super) async fn show(
     State(asking): State<AskService>,
     State(traces): State<TraceService>,
@@ -318,16 +343,19 @@ pub(super) async fn show(
 ) -> ApiResult {
     let actor = visitor.actor();
     let agent = asking.find(&actor, id).await?;
-    let (question, answer) = match told_before(&traces, &actor, id, &uri).await? {
-        Some(told) => {
-            let told = ToldAnswer::of(&told, &AnswerReader::of(&visitor, links)).await?;
-            let ToldAnswer { question, session, values, html } = told;
-            (QuestionForm { question, session, values }, Some(html))
-        }
-        None => (QuestionForm { question: String::new(), session: None, values: Map::new() }, None),
-    };
+    let reader = AnswerReader::of(&visitor, links);
+    let told = told_before(&traces, &actor, id, &uri).await?;
+    let session = told.as_ref().and_then(|told| told.trace.session.clone());
+    let session = session.or_else(|| parameter(&uri, "session"));
+    let mut conversation = Conversation::read(&traces, &actor, id, session, &reader).await?;
+    // It is of no conversation, or of somebody else's.
+    if conversation.turns.is_empty()
+        && let Some(told) = told
+    {
+        conversation.add(ToldAnswer::of(&told, &reader).await?);
+    }
     let needed = asking.needed_values(&agent).await?;
-    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &question, answer, needed))
+    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, conversation, needed))
 }
 
 /// The agent's answer that an address names; none where there is no such one for this person, or not any more.
@@ -348,6 +376,7 @@ async fn told_before(
 /// Answers in one piece.
 pub(super) async fn answer(
     State(asking): State<AskService>,
+    State(traces): State<TraceService>,
     State(links): State<CitationLinks>,
     shutdown: Option<Extension<Shutdown>>,
     PathId(id): PathId<AgentId>,
@@ -355,12 +384,17 @@ pub(super) async fn answer(
 ) -> ApiResult {
     let actor = visitor.actor();
     let reader = AnswerReader::of(&visitor, links);
+    // What was said before: read later, it might have the answer to this, too.
+    let before = Conversation::read(&traces, &actor, id, body.session.clone(), &reader).await?;
     let running = ask(&asking, &actor, id, &body).await?;
     let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
-    let answer = whole(running, &reader, shutdown.as_ref()).await?;
+    let html_of_answer = whole(running, &reader, shutdown.as_ref()).await?;
+    let mut conversation = Conversation { session: body.session, ..before };
+    conversation.turns.push(ConversationTurn { question: body.question, html: html_of_answer });
+    conversation.values = body.values;
     let agent = asking.find(&actor, id).await?;
     let needed = asking.needed_values(&agent).await?;
-    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer), needed))
+    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, conversation, needed))
 }
 
 /// Answers as the answer comes.
@@ -384,7 +418,8 @@ async fn ask(asking: &AskService, actor: &Actor, id: AgentId, form: &QuestionFor
     let agent = asking.find(actor, id).await?;
     let remembers = agent.agent().has_memory;
     let question = AgentQuestion { session: form.session.clone().filter(|_| remembers), ..form.question() };
-    asking.ask(actor, agent, question).await.map_err(|error| error.with_values_in(VALUES))
+    let asked = asking.ask(actor, agent, question).await;
+    asked.map_err(|error| with_wait(error.with_values_in(VALUES)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The page of what failed: what is said of it, and the menu around it where it is known who looks at it.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use askama::Template;
 use axum::{
@@ -51,6 +51,27 @@ impl<'a> FailureWords<'a> {
     }
 }
 
+/// The least seconds until something may work that are worth being said.
+const WORTH_WAITING: u64 = 60;
+
+/// A failure with when to try again, where that is known and not at once.
+pub(super) fn with_wait(mut error: ApiError) -> ApiError {
+    const AGAIN: &str = "Try again";
+    let Some(seconds) = error.retry_after.filter(|seconds| *seconds >= WORTH_WAITING) else { return error };
+    // Not earlier than that, as it is rounded.
+    let unit = match seconds {
+        0..120 => 1,
+        120..7_200 => 60,
+        7_200.. => 3_600,
+    };
+    let wait = text::in_time(Duration::from_secs(seconds.div_ceil(unit).saturating_mul(unit)));
+    if let Some(at) = error.message.find(AGAIN) {
+        error.message.truncate(at);
+    }
+    error.message = format!("{} {AGAIN} {wait}.", error.message.trim_end());
+    error
+}
+
 #[derive(Template)]
 #[template(path = "error.html")]
 struct ErrorPage<'a> {
@@ -81,6 +102,7 @@ pub(crate) fn error_response(
     depth: usize,
     frame: Option<&FailureFrame>,
 ) -> Response {
+    let error = &with_wait(error.clone());
     let is_missing = error.kind == ApiErrorKind::NotFound;
     let title = if is_missing { NOTHING_HERE.0 } else { DID_NOT_WORK };
     let failure = if is_missing {
@@ -128,6 +150,27 @@ mod tests {
         assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
         let page = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         String::from_utf8(page.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_failure_says_when_to_try_again_once_and_not_too_early() {
+        let told = |message: &str, retry_after| {
+            let error = ApiError::new(ApiErrorKind::Unavailable, "busy", message);
+            with_wait(ApiError { retry_after, ..error })
+        };
+        for (message, seconds, words) in [
+            ("It is busy.", Some(3_600), "It is busy. Try again in 60 minutes."),
+            ("It is busy.", Some(61), "It is busy. Try again in 61 seconds."),
+            ("It is busy.", Some(3_541), "It is busy. Try again in 60 minutes."),
+            ("It is busy.", Some(7_201), "It is busy. Try again in 3 hours."),
+            ("It is busy. Try again later.", Some(120), "It is busy. Try again in 2 minutes."),
+            ("It is busy. Try again later.", Some(59), "It is busy. Try again later."),
+            ("It is busy.", None, "It is busy."),
+        ] {
+            let once = told(message, seconds);
+            assert_eq!(once.message, words);
+            assert_eq!(with_wait(once.clone()), once);
+        }
     }
 
     #[tokio::test]

@@ -105,17 +105,15 @@ impl Frame {
             ("sources", "Sources"),
             ("search", "Search"),
         ];
-        let builders = [
-            ("traces", "Answers"),
-            ("evaluations", "Evaluations"),
-            ("tokens", "API tokens"),
-            ("webhooks", "Webhooks"),
-        ];
+        // To those who only ask, their own.
+        let answers = [("traces", "Answers")];
+        let builders = [("evaluations", "Evaluations"), ("tokens", "API tokens"), ("webhooks", "Webhooks")];
         let owners = [("members", "Members"), ("usage", "Usage"), ("audit", "Audit")];
         let admins = [("jobs", "Jobs")];
         let groups = [
             (true, &everybody[..]),
             (self.may_edit(), &editors),
+            (true, &answers),
             (self.may_build(), &builders),
             (self.is_owner(), &owners),
             (self.is_admin, &admins),

@@ -11,6 +11,7 @@ mod choices;
 mod cited;
 mod collections;
 mod confirm;
+mod conversation;
 mod documents;
 mod edits;
 mod elsewhere;

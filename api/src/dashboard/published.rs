@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::{
     PagePolicy,
     ask::{AnswerReader, AskPanel, PageEncoder, ToldAnswer, whole},
+    conversation::ConversationTurn,
     frame::{StrangersForm, Visitor, root_of, see_other, wants_json},
     html,
 };
@@ -64,6 +65,9 @@ struct PublishedPage {
 
 /// The most characters of a question by somebody whom nobody need know, as [`GuestQuestion`] has it.
 const LONGEST_QUESTION: usize = 10_000;
+
+/// Whose page it is that people without an account have. A tab keeps what they asked for itself.
+const STRANGER: &str = "stranger";
 
 /// What is said where nobody can ask, to whoever opened the page.
 const CANNOT_ASK: &str = "Nobody can ask on this page: its agent needs more than a question, which the page does not ask for. Tell whoever gave you its address.";
@@ -180,18 +184,38 @@ fn slug_of(slug: SlugPath) -> String {
     slug.map(|Path(slug)| slug).unwrap_or_default()
 }
 
+/// For whom a page is written.
+struct PageReader {
+    framed: bool,
+    /// The agent remembers what was said before.
+    remembers: bool,
+    /// Whose page it is, as [`AskPanel`] has it.
+    reader: String,
+}
+
+impl PageReader {
+    /// Of somebody who has asked on a page that is in no frame.
+    fn of(guest: &Guest) -> Self {
+        let reader = if guest.is_stranger { STRANGER.to_owned() } else { guest.actor.user.to_string() };
+        Self { framed: false, remembers: guest.agent.agent().has_memory, reader }
+    }
+}
+
 /// What a page shows before anything is asked, or with an answer.
 fn page_of(
     page: &Publication,
     name: &str,
     uri: &Uri,
-    framed: bool,
+    to: PageReader,
     asked: Option<(GuestQuestion, String)>,
 ) -> PublishedPage {
     let root = root_of(uri.path());
-    let (question, session, answer) = match asked {
-        Some((form, answer)) => (form.question, form.session, Some(answer)),
-        None => (String::new(), None, None),
+    let PageReader { framed, remembers, reader } = to;
+    let (session, turns) = match asked {
+        Some((GuestQuestion { question, session }, html)) => {
+            (session, vec![ConversationTurn { question, html }])
+        }
+        None => (None, Vec::new()),
     };
     let address = format!("{root}ask/{}", page.slug);
     PublishedPage {
@@ -209,8 +233,13 @@ fn page_of(
             greeting: page.greeting.clone(),
             hints: page.questions.0.clone(),
             longest: LONGEST_QUESTION,
-            question,
-            answer,
+            turns,
+            has_earlier: false,
+            remembers,
+            // Whoever had the address would have what was said.
+            is_told: false,
+            reader,
+            anew: format!("{root}{}/{}", if framed { "embed" } else { "ask" }, page.slug),
         },
         root,
     }
@@ -273,6 +302,14 @@ async fn view(
     framed: bool,
 ) -> Result<Response, Response> {
     let open = services.open(slug).await?;
+    let reader = if open.takes_guests() {
+        STRANGER.to_owned()
+    } else {
+        let visitor = visitor?;
+        let workspace = open.page.owner.workspace_id;
+        services.workspaces.enter(&visitor.actor(), workspace).await.map_err(IntoResponse::into_response)?;
+        visitor.caller.user.id.to_string()
+    };
     let shown = async {
         let page = &open.page;
         if framed && (page.origins.0.is_empty() || !open.takes_guests()) {
@@ -285,14 +322,11 @@ async fn view(
         };
         let policy = if framed { PagePolicy::Framed(page.origins.0.clone()) } else { PagePolicy::Own };
         let problem = if services.asking.cannot_ask_on(page).await? { CANNOT_ASK } else { "" };
-        let shown = PublishedPage { problem, ..page_of(page, &name, uri, framed, None) };
+        let remembers = services.asking.remembers_on(page).await?;
+        let to = PageReader { framed, remembers, reader };
+        let shown = PublishedPage { problem, ..page_of(page, &name, uri, to, None) };
         html(&policy, StatusCode::OK, &shown)
     };
-    if !open.takes_guests() {
-        let visitor = visitor?;
-        let workspace = open.page.owner.workspace_id;
-        services.workspaces.enter(&visitor.actor(), workspace).await.map_err(IntoResponse::into_response)?;
-    }
     shown.await.map_err(IntoResponse::into_response)
 }
 
@@ -320,13 +354,14 @@ async fn answer(
         services.refuse_unaskable(&guest.page).await?;
         let reader = reader(links, &guest, root_of(uri.path()));
         let question = question_of(&guest, &body);
+        let to = PageReader::of(&guest);
         let Guest { page, actor, agent, .. } = guest;
         let name = agent.agent().name.clone();
         let running =
             services.asking.ask(&actor, agent, question).await.map_err(|error| reader.told(error))?;
         let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
         let answer = whole(running, &reader, shutdown.as_ref()).await?;
-        html(&PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, false, Some((body, answer))))
+        html(&PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, to, Some((body, answer))))
     };
     answered.await.map_err(IntoResponse::into_response)
 }
@@ -386,7 +421,8 @@ async fn feedback(
         let told = traces.find_told(&guest.actor, trace).await?;
         let told = ToldAnswer::of(&told, &reader(links, &guest, root_of(uri.path()))).await?;
         let asked = GuestQuestion { question: told.question, session: told.session };
-        let page = page_of(&guest.page, &guest.agent.agent().name, &uri, false, Some((asked, told.html)));
+        let name = &guest.agent.agent().name;
+        let page = page_of(&guest.page, name, &uri, PageReader::of(&guest), Some((asked, told.html)));
         html(&PagePolicy::Own, StatusCode::OK, &PublishedPage { said: true, ..page })
     };
     kept.await.map_err(IntoResponse::into_response)

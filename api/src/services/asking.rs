@@ -123,6 +123,12 @@ impl AskService {
         Ok(!run::needed_values(&self.db, briefing.into()).await?.is_empty())
     }
 
+    /// Whether a published agent remembers what was said before.
+    pub(crate) async fn remembers_on(&self, page: &Publication) -> Result<bool, ApiError> {
+        let briefing = self.agents.briefings.of(page.owner.workspace_id, page.agent_id).await?;
+        Ok(briefing.ok_or_else(|| ApiError::not_found("agent"))?.agent.has_memory)
+    }
+
     /// The agent that a program calls by its id, or by its name if no other one is called the same.
     pub(crate) async fn find_named(&self, actor: &Actor, name: &str) -> Result<AskableAgent, ApiError> {
         if let Ok(id) = name.parse() {

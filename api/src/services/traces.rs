@@ -8,7 +8,7 @@ use lectern_db::{
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    ids::{TraceId, WorkspaceId},
+    ids::{AgentId, TraceId, WorkspaceId},
     model::Json,
 };
 use serde_json::{Map, Value};
@@ -93,6 +93,17 @@ fn unknown() -> ApiError {
     ApiError::not_found("trace")
 }
 
+/// An id that comes before those of all answers of a session. The name that a page gives one says when that was, so that nobody has to
+/// look through what is older; clocks may differ by an hour.
+fn before_session(name: &str) -> TraceId {
+    const HOUR: u128 = 60 * 60 * 1_000;
+    /// Bits behind the milliseconds of an id.
+    const REST: u32 = 80;
+    let named = Uuid::try_parse(name).ok().filter(|id| id.get_version_num() == 7);
+    let begun = named.map_or(0, |id| (id.as_u128() >> REST).saturating_sub(HOUR));
+    Uuid::from_u128(begun << REST).into()
+}
+
 impl TraceService {
     pub(crate) fn new(db: Db, clock: Clock, recorder: RunRecorder) -> Self {
         Self { db, clock, recorder }
@@ -118,6 +129,22 @@ impl TraceService {
         self.recorder.settled(workspace).await;
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
         db::traces::find(&self.db, workspace, of, id, now).await?.ok_or_else(unknown)
+    }
+
+    /// The answers of one's own conversation with an agent, the latest at most, oldest first.
+    pub(crate) async fn of_session(
+        &self,
+        actor: &Actor,
+        agent: AgentId,
+        session: &str,
+        limit: u32,
+    ) -> Result<Vec<TraceId>, ApiError> {
+        let owner = actor.may_ask(agent)?;
+        self.recorder.settled(owner.workspace_id).await;
+        let (now, after) = (self.clock.now(), before_session(session));
+        let mut found = db::traces::of_session(&self.db, owner, agent, session, now, after, limit).await?;
+        found.reverse();
+        Ok(found)
     }
 
     /// Keeps what somebody says of an answer that they may see, and returns it with that.
@@ -207,6 +234,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_what_is_newer_than_a_session_is_looked_through_for_its_answers() {
+        let session = Uuid::now_v7();
+        assert!(before_session(&session.to_string()) < TraceId::from(session));
+        let hour_before = before_session("019a8f60-1b2c-7d3e-8f4a-5b6c7d8e9f01").to_string();
+        assert_eq!(hour_before, "019a8f29-2cac-0000-0000-000000000000");
+        for named_otherwise in
+            ["mine", "", "9d6a37ab-49b3-4d0a-a1a3-2b8f7e9f6f10", "00000000-0000-7000-8000-000000000000"]
+        {
+            assert_eq!(before_session(named_otherwise), TraceId::from(Uuid::nil()), "{named_otherwise}");
+        }
+    }
 
     #[test]
     fn a_trace_tells_what_was_asked_whether_documents_were_searched_or_not() {

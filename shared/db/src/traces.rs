@@ -226,6 +226,33 @@ pub async fn list(
     .fetch_all(c))?)
 }
 
+/// The ids of at most `limit` of somebody's traces of a session with an agent that are newer than `after`, newest first.
+pub async fn of_session(
+    db: &Db,
+    owner: RunOwner,
+    agent: AgentId,
+    session: &str,
+    now: Timestamp,
+    after: TraceId,
+    limit: u32,
+) -> Result<Vec<TraceId>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT id FROM traces
+         WHERE agent_id = $1 AND id > $2 AND workspace_id = $3 AND session = $4 AND expires_at > $5
+           AND COALESCE(created_by, workspace_id) = $6 AND token_id IS NOT DISTINCT FROM $7
+         ORDER BY id DESC LIMIT $8"
+    )
+    .bind(agent)
+    .bind(after)
+    .bind(owner.workspace_id)
+    .bind(session)
+    .bind(now)
+    .bind(owner.user)
+    .bind(owner.token)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
 /// Keeps what somebody says of an answer, in the place of what was said before; none to take that away. False when there is no such
 /// trace, or none of one member's runs when that is named.
 pub async fn rate(

@@ -10,6 +10,9 @@ const status = talk.querySelector("[data-status]");
 const stop = form?.querySelector("[data-stop]");
 const ask = form?.querySelector("button:not([type=button])");
 const box = form?.elements.question;
+const session = form?.elements.session;
+/** The service tells the conversation again, by its name in the address of the page. */
+const isTold = talk.dataset.told !== undefined;
 const BROKEN_OFF = { message: "The connection broke off before the answer was complete. Ask again." };
 let running;
 
@@ -56,6 +59,52 @@ function follow(asked, turn) {
   };
 }
 
+// --- what stays when the page is loaded anew ---
+
+/** What the tab keeps with this page, of this reader: another one in the same tab is shown nothing of it. */
+function kept() {
+  const { state } = history;
+  return state?.reader === talk.dataset.reader && state.path === location.pathname ? state : {};
+}
+
+function keep(changes) {
+  const { reader } = talk.dataset;
+  try {
+    history.replaceState({ ...kept(), ...changes, reader, path: location.pathname }, "");
+  } catch {
+    // More than a browser keeps: it is lost when the page is loaded anew, as it was before.
+  }
+}
+
+/** Keeps what was asked until it is answered, and then what the service does not tell again. */
+function keepAnswered() {
+  keep(isTold ? { asked: undefined } : { asked: undefined, log: log.innerHTML, session: session.value });
+}
+
+/** A question as it is compared with another one. */
+const plain = (text) => text.replaceAll("\r\n", "\n").trim();
+
+/** Goes on with the conversation that the page was left in. */
+function takeUp() {
+  const before = kept();
+  if (isTold) {
+    const address = new URL(location.href);
+    address.searchParams.set("session", session.value);
+    history.replaceState(history.state, "", address);
+  } else if (before.log && !log.querySelector(".turn")) {
+    log.innerHTML = before.log;
+    session.value = before.session;
+    form.querySelector("[data-anew]").hidden = false;
+  }
+  const questions = log.querySelectorAll(".question");
+  const last = questions[questions.length - 1];
+  if (before.asked && plain(last?.textContent ?? "") !== plain(before.asked)) {
+    box.value = before.asked;
+    log.append(element("p", "note", "The page was loaded anew before this was answered. Your question is below: ask it again."));
+  }
+  if (questions.length > 1) last.scrollIntoView({ block: "start" });
+}
+
 async function run() {
   const question = box.value.trim();
   // The browser says which value is missing that goes with the question.
@@ -63,6 +112,8 @@ async function run() {
   running = new AbortController();
   const body = new URLSearchParams(new FormData(form));
   log.querySelector("[data-hints]")?.remove();
+  form.querySelector("[data-anew]").hidden = false;
+  keep({ asked: question });
   const asked = log.appendChild(element("div", "question", question));
   asked.dir = "auto";
   const turn = log.appendChild(element("div", "turn"));
@@ -82,25 +133,27 @@ async function run() {
       throw { message: UNREACHABLE };
     });
     if (!response.ok || !response.headers.get("Content-Type").startsWith("text/event-stream")) throw await problemOf(response);
-    let ended = false;
+    let announced;
     for await (const { name, data } of eventsOf(response)) {
       if (data.text) doing.textContent = data.text;
       else if (name === "token") answer.append(data.delta);
       else if (name === "error") throw data;
       else if (name === "end") {
-        ended = true;
+        announced = data.said;
         turn.innerHTML = data.html;
         localiseTimes(turn);
       }
       show();
     }
-    if (!ended) throw BROKEN_OFF;
-    say("The answer is complete.");
+    if (!announced) throw BROKEN_OFF;
+    say(announced);
+    keepAnswered();
   } catch (error) {
     doing.remove();
     if (running.signal.aborted) {
       turn.append(element("p", "note", "Stopped."));
       say("Stopped.");
+      keep({ asked: undefined });
     } else {
       const problem = turn.appendChild(element("div", "problem"));
       // What the browser itself says of a stream that breaks off is no help to whoever asked.
@@ -142,6 +195,11 @@ box?.addEventListener("keydown", (event) => {
   run();
 });
 stop?.addEventListener("click", () => running?.abort());
+if (form) takeUp();
+form?.querySelector("[data-anew]").addEventListener("click", (event) => {
+  // A link to the page itself loads it anew, with what the tab keeps of it.
+  if (!event.ctrlKey && !event.metaKey && !event.shiftKey) history.replaceState(null, "");
+});
 
 // --- sources ---
 

@@ -1,10 +1,11 @@
 //! Records of predict runs.
 
 use lectern_shared::{
-    ids::{AgentId, ApiTokenId, DocumentId, TraceId, WorkspaceId},
+    ids::{AgentId, ApiTokenId, DocumentId, TraceId, UserId, WorkspaceId},
     model::{Json, workspace::RunOwner},
 };
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::{
     Db,
@@ -46,6 +47,35 @@ async fn list(
         .iter()
         .map(|trace| trace.id)
         .collect()
+}
+
+#[tokio::test]
+async fn a_conversation_is_its_own_members_and_its_agents_the_latest_first() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let (asked, other) = (agent(&t.db, owner, at(0)).await, agent(&t.db, owner, at(0)).await);
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            ids.push(trace(&t.db, owner, asked, 100).await.id);
+        }
+        trace(&t.db, owner, other, 100).await;
+        let (all, own) = (TraceId::from(Uuid::nil()), run_in(owner));
+        let stranger = RunOwner { user: UserId::generate(), ..own };
+        let by_token = RunOwner { token: Some(ApiTokenId::generate()), ..own };
+        let nothing: &[TraceId] = &[];
+        for (of, session, now, after, limit, found) in [
+            (own, "Sitzung 1", 1, all, 9, &[ids[2], ids[1], ids[0]][..]),
+            (own, "Sitzung 1", 1, all, 2, &[ids[2], ids[1]]),
+            (own, "Sitzung 1", 1, ids[0], 9, &[ids[2], ids[1]]),
+            (own, "Sitzung 2", 1, all, 9, nothing),
+            (stranger, "Sitzung 1", 1, all, 9, nothing),
+            (by_token, "Sitzung 1", 1, all, 9, nothing),
+            (own, "Sitzung 1", 100, all, 9, nothing),
+        ] {
+            let listed = traces::of_session(&t.db, of, asked, session, at(now), after, limit).await.unwrap();
+            assert_eq!(listed, found, "{}: {session} at {now}", t.name);
+        }
+    }
 }
 
 #[tokio::test]
