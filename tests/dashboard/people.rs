@@ -415,3 +415,70 @@ async fn an_owner_deletes_a_workspace_by_its_name_and_the_account_after_it() {
     let gone = visits.submit("/account/delete", &[CONFIRMED, ("password", PASSWORD)]).await;
     assert_eq!(location(&gone), "../sign-in?said=account-deleted");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_invited_is_told_where_to_as_what_and_by_whom_before_they_join() {
+    let service = service().await;
+    let ada = service.signed_up("ada@example.com").await;
+    for email in ["ben@example.com", "eve@example.com"] {
+        service.signed_up(email).await;
+    }
+    let workspace = ada.create("/workspaces", &json!({"name": "Team & friends"})).await;
+    let inside = ada.in_workspace(id(&workspace));
+    let path = format!("/workspaces/{}/invitations", id(&workspace));
+    let invitation = inside.create(&path, &json!({"role": "editor", "email": "ben@example.com"})).await;
+    let token = invitation["token"].as_str().expect("a token").to_owned();
+    let client = service.client();
+    let (mut ben, mut eve) = (Visits::new(&service, &client), Visits::new(&service, &client));
+    ben.sign_in("ben@example.com").await;
+    eve.sign_in("eve@example.com").await;
+    assert!(read(&ben, "/invitations").await.contains("formaction=\"invitations/look\""));
+    let told = ben.submit("/invitations/look", &[("token", &token)]).await;
+    assert_eq!(told.status(), StatusCode::OK);
+    let told = told.text().await.expect("a text");
+    let words = "ada invites you to the workspace “Team &#38; friends”, with the role editor, which asks, and keeps documents.";
+    for words in [words, "Join “Team &#38; friends”", &format!("value=\"{token}\"")] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let members = inside.read(&format!("/workspaces/{}/members", id(&workspace))).await;
+    assert_eq!(members.as_array().map(Vec::len), Some(1), "nobody has joined yet: {members:#}");
+    // Nobody else is told anything, and afterwards nobody is.
+    for (visits, code) in [(&mut eve, token.as_str()), (&mut ben, "inv_no-such-code")] {
+        let told = visits.submit("/invitations/look", &[("token", code)]).await;
+        assert_eq!(told.status(), StatusCode::NOT_FOUND);
+        assert!(!told.text().await.expect("a text").contains("friends"));
+    }
+    assert_eq!(location(&ben.submit("/invitations", &[("token", &token)]).await), "./?said=joined");
+    let told = ben.submit("/invitations/look", &[("token", &token)]).await;
+    assert_eq!(told.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_comes_first_is_led_to_the_first_account_where_they_may_make_it() {
+    const WORDS: &str = "Nobody has an account here yet.";
+    for (sign_up, page) in
+        [("first", "./sign-up?next="), ("open", "./sign-up?next="), ("closed", "./sign-in?next=")]
+    {
+        let service = Service::in_mode(Mode::Embedded).env("LECTERN_SIGN_UP", sign_up).start().await;
+        let client = service.client();
+        let mut visits = Visits::new(&service, &client);
+        assert_eq!(location(&visits.get("/").await), page, "{sign_up}");
+        let sign_in = read(&visits, "/sign-in?next=documents").await;
+        let is_open = sign_up != "closed";
+        assert_eq!(sign_in.contains(WORDS), is_open, "{sign_up}: {sign_in}");
+        assert_eq!(sign_in.contains("href=\"sign-up?next=documents\""), is_open, "{sign_up}: {sign_in}");
+        // Whoever follows a link is asked to sign in, as ever.
+        assert_eq!(location(&visits.get("/agents").await), "./sign-in?next=agents");
+        if is_open {
+            let account = [("email", "ada@example.com"), ("password", PASSWORD), ("next", "")];
+            assert_eq!(
+                visits.submit("/sign-up", &account).await.status(),
+                StatusCode::SEE_OTHER,
+                "{sign_up}"
+            );
+            let stranger = Visits::new(&service, &client);
+            assert_eq!(location(&stranger.get("/").await), "./sign-in?next=", "{sign_up}");
+            assert!(!read(&stranger, "/sign-in").await.contains(WORDS), "{sign_up}");
+        }
+    }
+}

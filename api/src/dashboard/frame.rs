@@ -22,7 +22,13 @@ use crate::{
     extract::parameter,
     fields::{FromFields, validate},
     public_address::PublicAddress,
-    services::{actor::Actor, creation::IdempotentRequest, workspaces::WorkspaceService},
+    response::ApiResult,
+    services::{
+        accounts::{AccountService, SignUpOffer},
+        actor::Actor,
+        creation::IdempotentRequest,
+        workspaces::WorkspaceService,
+    },
     state::AppState,
 };
 
@@ -289,6 +295,12 @@ pub(super) fn list_of(path: &str) -> String {
     }
 }
 
+/// Whether nobody has an account yet, and whoever comes first makes one here.
+async fn is_new(state: &AppState) -> bool {
+    let offer = AccountService::from_ref(state).sign_up_offer().await;
+    offer.is_ok_and(|offer| offer == SignUpOffer::FirstAccount) && state.runtime.settings.oidc.is_none()
+}
+
 /// What becomes of a person whom the service does not know, or not in the workspace that they chose once.
 async fn turned_away(error: ApiError, parts: &mut Parts, state: &AppState) -> Response {
     let root = root_of(parts.uri.path());
@@ -303,7 +315,8 @@ async fn turned_away(error: ApiError, parts: &mut Parts, state: &AppState) -> Re
                 _ => (list_of(parts.uri.path()), "&said=undone"),
             };
             let next: String = url::form_urlencoded::byte_serialize(next.as_bytes()).collect();
-            (format!("{root}sign-in?next={next}{said}"), Vec::new())
+            let page = if parts.uri.path() == "/" && is_new(state).await { "sign-up" } else { "sign-in" };
+            (format!("{root}{page}?next={next}{said}"), Vec::new())
         }
         ApiErrorKind::NotFound => (root, cookies.choose(None).into_iter().collect()),
         _ => return error.into_response(),

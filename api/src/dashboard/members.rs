@@ -5,9 +5,10 @@ use axum::{extract::State, http::StatusCode};
 use lectern_derive::handler;
 use lectern_runtime::Runtime;
 use lectern_shared::{
+    clock::Timestamp,
     config::SignUp,
     ids::{InvitationId, UserId},
-    model::workspace::{Invitation, JoinedWorkspace, Member},
+    model::workspace::{Invitation, InvitationOffer, JoinedWorkspace, Member, Role},
 };
 use secrecy::ExposeSecret;
 use uuid::Uuid;
@@ -62,6 +63,29 @@ struct MembersPage {
 #[template(path = "invitation.html")]
 struct InvitationPage {
     frame: Frame,
+    /// Its code, where it was looked at.
+    token: String,
+    /// What it is to.
+    offer: Option<InvitationWords>,
+}
+
+/// What an invitation is to, in words.
+struct InvitationWords {
+    workspace: String,
+    role: Role,
+    /// What the role is for.
+    does: &'static str,
+    inviter: String,
+    expires_at: Timestamp,
+}
+
+impl From<InvitationOffer> for InvitationWords {
+    fn from(offer: InvitationOffer) -> Self {
+        let InvitationOffer { workspace, role, inviter, expires_at } = offer;
+        let does = ROLES.iter().find(|(name, _)| *name == role.as_str()).map_or("", |(_, does)| does);
+        let inviter = if inviter.trim().is_empty() { "One of its owners".to_owned() } else { inviter };
+        Self { workspace, role, does, inviter, expires_at }
+    }
 }
 
 /// Shows the members.
@@ -173,7 +197,20 @@ pub(super) async fn remove(
 
 /// Shows where the code of an invitation is taken.
 pub(super) async fn show_invitation(visitor: Visitor) -> ApiResult {
-    html(&PagePolicy::Own, StatusCode::OK, &InvitationPage { frame: visitor.frame })
+    let page = InvitationPage { frame: visitor.frame, token: String::new(), offer: None };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Shows what an invitation is to, before it is accepted. Its code is a secret, so no address names it.
+#[handler]
+pub(super) async fn look_at_invitation(
+    State(invitations): State<InvitationService>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<InvitationAnswer>,
+) -> ApiResult {
+    let offer = invitations.offer(&visitor.actor(), &visitor.frame.email, &body).await?;
+    let token = body.token.expose_secret().to_owned();
+    let page = InvitationPage { frame: visitor.frame, token, offer: Some(offer.into()) };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// Accepts an invitation, and goes to its workspace.

@@ -157,6 +157,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/workspace/delete", post(members::delete_workspace))
         .route("/workspaces", post(members::create_workspace))
         .route("/invitations", get(members::show_invitation).post(members::accept))
+        .route("/invitations/look", get(members::show_invitation).post(members::look_at_invitation))
         .route("/members", get(members::show).post(members::invite))
         .route("/members/{id}", post(members::change))
         .route("/members/{id}/remove", post(members::remove))

@@ -44,7 +44,8 @@ struct SignInPage<'a> {
     passwords: bool,
     /// What the button of the provider of OpenID Connect says.
     provider: Option<&'a str>,
-    sign_up: bool,
+    /// Who may make an account with a password.
+    offer: SignUpOffer,
     /// What was done just now, or was not.
     said: Option<Notice>,
 }
@@ -70,7 +71,7 @@ pub(super) async fn show(
         next: &next,
         passwords: settings.passwords != PasswordPolicy::Off,
         provider: settings.oidc.as_ref().map(|oidc| oidc.name.as_str()),
-        sign_up: accounts.sign_up_offer().await? != SignUpOffer::Nobody,
+        offer: accounts.sign_up_offer().await?,
         said: parameter(&uri, "said").and_then(|said| notice(&said)),
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

@@ -157,6 +157,19 @@ pub struct Invitation {
     pub expires_at: Timestamp,
 }
 
+/// What an invitation is to, as whoever may accept it is told before.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct InvitationOffer {
+    /// What the workspace is called.
+    pub workspace: String,
+    /// What whoever accepts it may do there.
+    pub role: Role,
+    /// What whoever made it is called; empty for somebody without a name, or who is gone.
+    pub inviter: String,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

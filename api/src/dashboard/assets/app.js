@@ -156,7 +156,8 @@ document.addEventListener("submit", (event) => {
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.matches("[data-form]") || event.defaultPrevented) return;
+  // What shows a page and changes nothing is sent by the browser itself.
+  if (!form.matches("[data-form]") || event.defaultPrevented || event.submitter?.hasAttribute("formaction")) return;
   event.preventDefault();
   if (form.dataset.sending) return;
   form.dataset.sending = "yes";
@@ -301,6 +302,23 @@ function signedInBox(main) {
   return box;
 }
 
+/** Says what an invitation is to, before it is accepted. */
+async function tellInvitation(form) {
+  const look = form.querySelector("[data-look]").formAction;
+  try {
+    const response = await fetch(look, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const told = page.querySelector("[data-invited]") ?? page.querySelector("main > p");
+    const box = document.querySelector("[data-invited]");
+    box.replaceChildren(...told.childNodes);
+    localiseTimes(box);
+    const named = page.querySelector("form button.main");
+    if (response.ok && named) form.querySelector("button.main").textContent = named.textContent;
+  } catch {
+    // It can be accepted all the same.
+  }
+}
+
 /** Links that other services give out name what they lead to behind `#/`, which no server and no log sees. */
 function openHash() {
   const [path, query] = location.hash.slice(1).split("?");
@@ -312,6 +330,7 @@ function openHash() {
     if (input) {
       input.value = decodeURIComponent(secret);
       sessionStorage.removeItem(INVITATION);
+      tellInvitation(input.form);
     } else if (!document.querySelector('input[name="password"], [data-sign-in-code]')) {
       location.assign(new URL(`invitations${location.hash}`, root));
     } else {

@@ -10,7 +10,7 @@ use lectern_shared::{
     model::{
         audit::AuditAction,
         user::email_key,
-        workspace::{Invitation, JoinedWorkspace, Role},
+        workspace::{Invitation, InvitationOffer, JoinedWorkspace, Role},
     },
     secrets::sha256,
 };
@@ -159,6 +159,23 @@ impl InvitationService {
         }
         self.audit.note(&mut tx, &actor, AuditAction::InvitationWithdrawn, "invitation", id).await?;
         Ok(tx.commit().await?)
+    }
+
+    /// What an invitation is to, for whoever is signed in and may accept it.
+    ///
+    /// # Errors
+    /// When there is no such invitation, it was accepted or has ended, or it is for another account.
+    pub(crate) async fn offer(
+        &self,
+        actor: &Actor,
+        email: &str,
+        answer: &InvitationAnswer,
+    ) -> Result<InvitationOffer, ApiError> {
+        actor.signed_in()?;
+        let hash = sha256(answer.token.expose_secret().as_bytes());
+        let now = self.clock.now();
+        let found = db::workspaces::invitations::offer(&self.db, &hash, &email_key(email), now).await?;
+        found.ok_or_else(unknown)
     }
 
     /// Makes whoever is signed in a member. Whoever is one keeps the higher of both roles.

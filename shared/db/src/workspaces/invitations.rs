@@ -3,7 +3,7 @@
 use lectern_shared::{
     clock::Timestamp,
     ids::{InvitationId, WorkspaceId},
-    model::workspace::Invitation,
+    model::workspace::{Invitation, InvitationOffer},
 };
 
 use crate::{Db, Result, Tx, execute, on};
@@ -59,6 +59,26 @@ pub async fn workspace_of(tx: &mut Tx, token_hash: &[u8]) -> Result<Option<Works
     Ok(on!(tx, |c| sqlx::query_scalar("SELECT workspace_id FROM invitations WHERE token_hash = $1")
         .bind(token_hash)
         .fetch_optional(c))?)
+}
+
+/// What the invitation with this token is to, if it has not ended and is for anybody or for this folded e-mail.
+pub async fn offer(
+    db: &Db,
+    token_hash: &[u8],
+    email_key: &str,
+    now: Timestamp,
+) -> Result<Option<InvitationOffer>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT w.name AS workspace, i.role, COALESCE(u.name, '') AS inviter, i.expires_at
+         FROM invitations AS i
+         JOIN workspaces AS w ON w.id = i.workspace_id AND w.deleted_at IS NULL
+         LEFT JOIN users AS u ON u.id = i.created_by AND u.deleted_at IS NULL
+         WHERE i.token_hash = $1 AND i.expires_at > $3 AND (i.email_key IS NULL OR i.email_key = $2)"
+    )
+    .bind(token_hash)
+    .bind(email_key)
+    .bind(now)
+    .fetch_optional(c))?)
 }
 
 /// Takes the invitation with this token, if it has not ended and is for anybody or for this folded e-mail. It is gone then.

@@ -37,6 +37,19 @@ async fn an_invitation_works_once_and_in_its_time_for_whom_it_is_meant() {
         };
         let open = invite(&t.db, workspace, None, b"open").await;
         let named = invite(&t.db, workspace, Some("ada@example.com"), b"named").await;
+        for (token, email, now, is_told) in [
+            (&b"open"[..], "anybody@example.com", 9, true),
+            (b"open", "anybody@example.com", 10, false),
+            (b"ope", "ada@example.com", 2, false),
+            (b"named", "ada@example.com", 2, true),
+            (b"named", "grace@example.com", 2, false),
+        ] {
+            let told = invitations::offer(&t.db, token, email, at(now)).await.unwrap();
+            let told = told.map(|offer| (offer.role, offer.inviter, offer.expires_at));
+            // Whoever has invited is nobody here, which leaves a name out.
+            let expected = is_told.then(|| (Role::Editor, String::new(), at(10)));
+            assert_eq!(told, expected, "{}: {email}", t.name);
+        }
         assert_eq!(take(b"ope", "ada@example.com", 2).await, None, "{}", t.name);
         assert_eq!(take(b"open", "anybody@example.com", 10).await, None, "{}: it has ended", t.name);
         assert_eq!(take(b"open", "anybody@example.com", 9).await, Some(open), "{}", t.name);
