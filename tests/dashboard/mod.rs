@@ -123,7 +123,8 @@ fn assert_forms_name(workspace: &str, page: &str, html: &str) {
     let also = format!("{named}&");
     for address in form_addresses(html) {
         let is_exempt = FORMS_OF_NO_WORKSPACE.contains(&address.as_str());
-        let names = address.ends_with(&named) || address.replace("&#38;", "&").replace("&amp;", "&").contains(&also);
+        let names =
+            address.ends_with(&named) || address.replace("&#38;", "&").replace("&amp;", "&").contains(&also);
         assert!(is_exempt || names, "{page}: {address}");
     }
 }
