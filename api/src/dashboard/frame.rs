@@ -22,7 +22,6 @@ use crate::{
     extract::parameter,
     fields::{FromFields, validate},
     public_address::PublicAddress,
-    response::ApiResult,
     services::{
         accounts::{AccountService, SignUpOffer},
         actor::Actor,
