@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     client::{Client, id},
-    command::{Ran, doctor, download, finding, lectern, upload},
+    command::{Ran, doctor, download, finding, lectern, replace, upload},
     service::{Mode, Service},
     setup::Setup,
     web::Web,
@@ -51,17 +51,19 @@ async fn uploaded(client: &Client, name: &str, text: &str) -> Value {
     client.wait_until_ingested(id(&document)).await
 }
 
-/// Adds, uploads and deletes until it is stopped; how often.
+/// Adds, uploads, replaces and deletes until it is stopped; how often.
 fn bustle(client: &Client, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<u32> {
     let (client, stop) = (client.clone(), Arc::clone(stop));
     tokio::spawn(async move {
         let mut rounds = 0;
+        let notice = upload(&client, "notice.txt", b"Nothing yet.").await;
         while !stop.load(Ordering::Relaxed) {
             let text = format!("Parcel {rounds} is left with the porter. ").repeat(50);
             let added =
                 client.create_document(&json!({"name": "parcel", "type": "TXT", "content": text})).await;
             let first = upload(&client, "parcel.txt", text.as_bytes()).await;
             let second = upload(&client, "other.txt", text.as_bytes()).await;
+            replace(&client, id(&notice), "notice.txt", text.as_bytes()).await;
             for document in [&added, &first] {
                 let (status, answer) = client.delete(&format!("/documents/{}", id(document))).await;
                 assert_eq!(status, StatusCode::OK, "{answer:#}");

@@ -280,11 +280,16 @@ async fn what_belongs_to_nobody_goes(mode: Mode) {
     let stray = |name: &str| folder.join("00").join("01890000-0000-7000-8000-000000000000").join(name);
     std::fs::create_dir_all(stray("").as_path()).unwrap();
     let hour = std::time::Duration::from_hours(1);
-    for (name, age) in [("0a", hour * 2), ("0b", hour / 2)] {
+    for (name, age) in [("0a", hour * 2), ("0b", hour / 2), ("0c", hour * 2)] {
         let file = std::fs::File::create(stray(name)).unwrap();
         let modified = file.metadata().unwrap().modified().unwrap() - age;
         file.set_modified(modified).unwrap();
     }
+
+    // One that was replaced just before the service stopped.
+    let replaced =
+        "INSERT INTO loose_files (blob_key, purge_at) VALUES ('01890000-0000-7000-8000-000000000000/0c', 0)";
+    assert_eq!(meddle(mode, &setup, replaced).await, 1);
 
     let (sound, report) = doctor(&setup, &[]);
     assert!(sound, "nothing is wrong: {report:#}");
@@ -294,6 +299,7 @@ async fn what_belongs_to_nobody_goes(mode: Mode) {
     let (sound, report) = doctor(&setup, &["--repair"]);
     assert!(sound, "{report:#}");
     assert!(!stray("0a").exists() && stray("0b").exists(), "a young one may get its document yet");
+    assert!(stray("0c").exists(), "the service sees to it");
     service.restart().await;
     let gone = async {
         while meddle(mode, &setup, "UPDATE generations SET chunks = chunks WHERE state = 'removing'").await
@@ -303,6 +309,12 @@ async fn what_belongs_to_nobody_goes(mode: Mode) {
         }
     };
     within_deadline("the leftovers to be purged", gone).await;
+    let removed = async {
+        while stray("0c").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    within_deadline("the replaced file to be removed", removed).await;
     let (sound, report) = doctor(&setup, &[]);
     assert!(sound && finding(&report, "leftovers").is_none(), "{report:#}");
     assert_cited(&client, &[&kept], "How many people does the lift hold?", &kept).await;

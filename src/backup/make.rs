@@ -28,7 +28,7 @@ use super::{
     manifest::{BackupBlobs, BackupManifest},
 };
 
-/// How often the database is copied because documents were deleted meanwhile.
+/// How often the database is copied because documents were deleted, or got other files, meanwhile.
 const ROUNDS: usize = 10;
 
 /// Makes a backup of the installation in a new folder, with or without the file of the key. The service may run meanwhile: what
@@ -98,7 +98,7 @@ async fn fill(
             let _ = tokio::fs::remove_dir(folder.join(BLOBS).join("incoming")).await;
             return seal(settings, folder, with_key, blobs, instance).await;
         }
-        tracing::info!("documents were deleted meanwhile; the database is copied again");
+        tracing::info!("files went meanwhile; the database is copied again");
     }
     Err(BackupError::TooBusy)
 }
@@ -113,11 +113,11 @@ struct BlobCopier<'a> {
 
 impl BlobCopier<'_> {
     /// Copies them, and says what there is of them and whose they are. None when some are gone and it is not known yet whether for
-    /// good: in the next copy of the database those that were deleted are not named any more. `missing` are documents whose file
-    /// was not there the last time.
+    /// good: in the next copy of the database those that were deleted or replaced are not named any more. `missing` are files that were
+    /// not there the last time, with their documents.
     async fn run(
         &self,
-        missing: &mut BTreeSet<DocumentId>,
+        missing: &mut BTreeSet<(DocumentId, String)>,
     ) -> Result<Option<(BackupBlobs, String)>, BackupError> {
         let Self { settings, snapshot, source, target } = *self;
         if migrate::standing(snapshot).await? != SchemaStatus::Current {
@@ -139,7 +139,7 @@ impl BlobCopier<'_> {
                     files.count += 1;
                     files.bytes += u64::try_from(upload.source_bytes).unwrap_or(0);
                 } else {
-                    gone.insert(upload.id);
+                    gone.insert((upload.id, upload.blob_key.clone()));
                 }
             }
         }
@@ -148,7 +148,7 @@ impl BlobCopier<'_> {
         if !is_known {
             return Ok(None);
         }
-        files.missing = missing.iter().copied().collect();
+        files.missing = missing.iter().map(|(document, _)| *document).collect();
         self.reconcile().await?;
         let instance = singletons::get(snapshot, runtime::INSTANCE).await?.unwrap_or_default();
         Ok(Some((files, instance)))

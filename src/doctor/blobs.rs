@@ -135,7 +135,7 @@ async fn missing(
     Ok(files)
 }
 
-/// Files that no document names.
+/// Files that no document names, and that the sweeper does not see to.
 async fn orphans(
     look: &DoctorContext<'_>,
     store: &CheckedBlobStore,
@@ -144,6 +144,9 @@ async fn orphans(
     let mut found = FindingTally::default();
     let before = look.now.minus(YOUNG);
     let visit = async |listed: Vec<ListedBlob>| {
+        // First: what becomes a document's file meanwhile is named by it below.
+        let keys: Vec<String> = listed.iter().map(|blob| blob.key.clone()).collect();
+        let loose = checkup::loose(look.db, &keys).await?;
         let ids: Vec<DocumentId> = listed.iter().map(|blob| blob.document).collect();
         let holders = checkup::holders(look.db, &ids).await?;
         let holders: HashMap<DocumentId, _> = holders.into_iter().map(|holder| (holder.id, holder)).collect();
@@ -151,7 +154,7 @@ async fn orphans(
             let is_owned = holders
                 .get(&blob.document)
                 .is_some_and(|holder| holder.tombstone || holder.blob_key.as_ref() == Some(&blob.key));
-            if is_owned || blob.modified > before {
+            if is_owned || loose.contains(&blob.key) || blob.modified > before {
                 continue;
             }
             found.add(&blob.key);

@@ -89,6 +89,21 @@ pub async fn upload(client: &Client, name: &str, bytes: &[u8]) -> Value {
 
 /// Uploads a file that may be refused: the status and the whole envelope.
 pub async fn try_upload(client: &Client, name: &str, bytes: &[u8]) -> (StatusCode, Value) {
+    send_file(client, Method::POST, "/documents/upload", name, bytes).await
+}
+
+/// Gives an uploaded document another file, and returns it.
+pub async fn replace(client: &Client, document: &str, name: &str, bytes: &[u8]) -> Value {
+    data(send_file(client, Method::PUT, &format!("/documents/{document}/file"), name, bytes).await)
+}
+
+async fn send_file(
+    client: &Client,
+    method: Method,
+    path: &str,
+    name: &str,
+    bytes: &[u8],
+) -> (StatusCode, Value) {
     const BOUNDARY: &str = "----a-boundary-of-these-tests";
     let mut form = format!(
         "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: text/plain\r\n\r\n"
@@ -97,7 +112,7 @@ pub async fn try_upload(client: &Client, name: &str, bytes: &[u8]) -> (StatusCod
     form.extend_from_slice(bytes);
     form.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
     let kind = format!("multipart/form-data; boundary={BOUNDARY}");
-    let request = client.request(Method::POST, "/documents/upload").header(CONTENT_TYPE, kind).body(form);
+    let request = client.request(method, path).header(CONTENT_TYPE, kind).body(form);
     envelope(send(request).await).await
 }
 

@@ -2,7 +2,7 @@
 
 mod repair;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use lectern_shared::{
     clock::Timestamp,
@@ -286,6 +286,23 @@ pub async fn holders(db: &Db, documents: &[DocumentId]) -> Result<Vec<BlobHolder
         query.push(")");
         query.build_query_as().fetch_all(c).await
     })?)
+}
+
+/// Those of these keys whose files the sweeper sees to, although no document names them; at most [`PAGE`].
+pub async fn loose(db: &Db, keys: &[String]) -> Result<HashSet<String>> {
+    if keys.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let found: Vec<String> = on!(db, |c| async {
+        let mut query = QueryBuilder::new("SELECT blob_key FROM loose_files WHERE blob_key IN (");
+        let mut listed = query.separated(", ");
+        for key in keys {
+            listed.push_bind(key.clone());
+        }
+        query.push(")");
+        query.build_query_scalar().fetch_all(c).await
+    })?;
+    Ok(found.into_iter().collect())
 }
 
 /// What nobody owns, and the sweeper does not see either.

@@ -307,6 +307,12 @@ async fn files_and_who_has_them() {
         ];
         assert_eq!(holders, wanted, "{}", t.name);
         assert!(checkup::holders(&t.db, &[]).await.unwrap().is_empty(), "{}", t.name);
+
+        let [replaced, unknown] = ["cd", "ef"].map(|name| format!("{}/{name}", done.id));
+        commit!(t.db, |tx| documents::uploads::reserve_key(tx, &replaced, at(9)));
+        let loose = checkup::loose(&t.db, &[unknown, replaced.clone()]).await.unwrap();
+        assert_eq!(loose.into_iter().collect::<Vec<_>>(), [replaced], "{}", t.name);
+        assert!(checkup::loose(&t.db, &[]).await.unwrap().is_empty(), "{}", t.name);
     }
 }
 
