@@ -22,7 +22,8 @@ in_both_modes!(
     a_folder_that_is_not_there_is_named_and_read_once_it_is,
     what_is_there_again_when_somebody_says_that_it_may_go_stays,
     hidden_files_are_left_out_unless_they_are_named,
-    a_folder_with_more_files_than_it_may_have_documents_says_so_and_is_followed
+    a_folder_with_more_files_than_it_may_have_documents_says_so_and_is_followed,
+    a_full_workspace_takes_a_file_that_has_changed_and_is_not_larger
 );
 
 /// Makes a folder that sources may read, and a service for somebody that may read it.
@@ -239,4 +240,27 @@ async fn a_folder_that_is_not_there_is_named_and_read_once_it_is(mode: Mode) {
     let source = source(&client, "folder", json!({ "path": later })).await;
     let first = run(&client, &source).await;
     assert_eq!(counts(&first), [1, 0, 0, 0, 0], "{:?}", found(&client, &first).await);
+}
+
+async fn a_full_workspace_takes_a_file_that_has_changed_and_is_not_larger(mode: Mode) {
+    let (_service, client, open) = opened(mode).await;
+    let write = |text: &str| fs::write(open.path().join("notice.txt"), text).expect("a file");
+    write("The notice period is six months.");
+    let source = source(&client, "folder", json!({"path": open.path()})).await;
+    assert_eq!(counts(&run(&client, &source).await), [1, 0, 0, 0, 0]);
+    let document = documents(&client).await.remove(0);
+    assert_eq!(text_of(&client, &document).await, "The notice period is six months.");
+    // The first account is the operator's, who sets quotas.
+    let workspace = format!("/workspaces/{}", client.user()["id"].as_str().expect("an id"));
+    let used = client.read(&workspace).await["used"]["bytes"].clone();
+    data(client.patch(&workspace, &json!({"quotas": {"bytes": used}})).await);
+
+    write("The notice period is two months.");
+    let changed = run(&client, &source).await;
+    assert_eq!(counts(&changed), [0, 1, 0, 0, 0], "{changed:#}");
+    assert_eq!(text_of(&client, &document).await, "The notice period is two months.");
+    write("The notice period is two months, and a day.");
+    let larger = run(&client, &source).await;
+    assert_eq!(counts(&larger), [0, 0, 0, 0, 1], "{larger:#}");
+    assert_eq!(text_of(&client, &document).await, "The notice period is two months.");
 }

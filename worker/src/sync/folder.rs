@@ -207,8 +207,9 @@ impl FolderSearch<'_> {
         let mut folders = vec![(self.root.to_owned(), 0)];
         let (mut looked_at, mut new) = (0, 0);
         while let Some((folder, depth)) = folders.pop() {
-            let mut entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
-            entries.sort_by_key(fs::DirEntry::file_name);
+            // One more than is looked at, which tells that there are more.
+            let most = self.most_entries.saturating_sub(looked_at).saturating_add(1);
+            let entries = first_entries(&folder, usize::try_from(most).unwrap_or(usize::MAX))?;
             let mut below = Vec::new();
             for entry in entries {
                 looked_at += 1;
@@ -299,6 +300,21 @@ enum FoundEntry {
     Skipped(String, &'static str),
     /// What is not meant.
     Nothing,
+}
+
+/// The first entries of a folder by their names, so many at most, in memory that does not grow with the folder.
+fn first_entries(folder: &Path, most: usize) -> io::Result<Vec<fs::DirEntry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        entries.push(entry?);
+        if entries.len() >= most.saturating_mul(2) {
+            entries.sort_by_key(fs::DirEntry::file_name);
+            entries.truncate(most);
+        }
+    }
+    entries.sort_by_key(fs::DirEntry::file_name);
+    entries.truncate(most);
+    Ok(entries)
 }
 
 /// Opens a file below a folder, whatever has become of what is between: no link is followed, and nothing that is no file is waited for.
@@ -417,6 +433,11 @@ mod tests {
         assert_eq!(list(2, 5), ("1.txt 2.txt 9.txt".to_owned(), 1, false));
         assert_eq!(list(3, 5), ("1.txt 2.txt 3.txt 9.txt".to_owned(), 0, false));
         assert_eq!(list(2, 2), ("1.txt 2.txt".to_owned(), 0, true));
+        for number in 10..100 {
+            fs::write(root.path().join(format!("3-{number}.txt")), "more").unwrap();
+        }
+        assert_eq!(list(2, 2), ("1.txt 2.txt".to_owned(), 0, true));
+        assert_eq!(list(3, 200), ("1.txt 2.txt 3-10.txt 9.txt".to_owned(), 90, false));
     }
 
     #[test]

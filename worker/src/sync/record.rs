@@ -27,7 +27,7 @@ use lectern_shared::{
     media_type,
     model::{
         collection::apply_defaults,
-        document::{DocumentType, PageRange},
+        document::{DocumentType, PageRange, StoredFile},
         sync::{SyncCounts, SyncItem, SyncOutcome, SyncRun, SyncSource},
     },
     secrets::hex,
@@ -255,7 +255,8 @@ impl<'a> RunRecorder<'a> {
         if self.run.dry_run {
             return self.note(item.key, SyncOutcome::Changed, Some(id), more).await;
         }
-        if let Some(why) = self.no_room_yet(item.staged.bytes, 0).await? {
+        let former = uploads::find(&self.runtime.db, self.run.workspace_id, id).await?;
+        if let Some(why) = self.no_room_yet(growth(item.staged.bytes, former.as_ref()), 0).await? {
             return self.failed(item.key, &why, Some(&known)).await;
         }
         let (jobs, key) = (&self.runtime.jobs, BlobStore::new_key(id));
@@ -289,7 +290,8 @@ impl<'a> RunRecorder<'a> {
         let stored = self.store(key, item.staged).await?;
         let mut tx = self.begin(&more, Durability::Promised).await?;
         // Others of the workspace may have come meanwhile, and what is stored has to be counted where it is stored.
-        if let Some(why) = self.no_room(&mut tx, bytes, 0).await? {
+        let former = uploads::find_locked(&mut tx, workspace, id).await?;
+        if let Some(why) = self.no_room(&mut tx, growth(bytes, former.as_ref()), 0).await? {
             drop(tx);
             self.failed(item.key, &why, Some(known)).await?;
             return Ok(false);
@@ -362,6 +364,10 @@ impl<'a> RunRecorder<'a> {
         bytes: u64,
         documents: u64,
     ) -> Result<Option<String>, RunFailure> {
+        // Whoever has too much may have a file changed, as long as it does not become larger.
+        if documents == 0 && bytes == 0 {
+            return Ok(None);
+        }
         if documents > 0 && self.no_room.is_some() {
             return Ok(self.no_room.clone());
         }
@@ -440,6 +446,11 @@ enum Durability {
 /// What a document is that is made of a file: a page that was found at an address is one.
 fn document_type(identity: FileIdentity, has_address: bool) -> DocumentType {
     if has_address && identity.format == FileFormat::Html { DocumentType::Url } else { identity.r#type }
+}
+
+/// How many bytes more a file has than the one that it takes the place of.
+fn growth(bytes: u64, former: Option<&StoredFile>) -> u64 {
+    bytes.saturating_sub(former.map_or(0, |file| file.source_bytes.unsigned_abs()))
 }
 
 fn blob_file<'b>(stored: &'b StoredBlob, name: Option<&'b str>, mime: &'b str) -> BlobFile<'b> {

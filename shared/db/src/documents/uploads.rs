@@ -246,7 +246,7 @@ pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Opt
     Ok(on!(db, |c| sqlx::query_as(FIND).bind(id).bind(workspace).fetch_optional(c))?)
 }
 
-/// [`find`] for a document that the transaction has [locked](super::lock).
+/// [`find`] for a document that the transaction has [locked](super::lock), or whose workspace it has.
 pub async fn find_locked(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<Option<StoredFile>> {
     Ok(on!(tx, |c| sqlx::query_as(FIND).bind(id).bind(workspace).fetch_optional(c))?)
 }
