@@ -264,6 +264,9 @@ async fn a_dialog_says_how_many_and_its_button_stays_in_reach() {
             json!({"name": format!("Note {number:02}"), "type": "TXT", "content": format!("{number}.")});
         owner.create_document(&document).await;
     }
+    owner
+        .create("/collections", &json!({"name": "What people who travel for us ask about most often"}))
+        .await;
     sign_in(&browser, &service, "ada@example.com").await;
     browser.set_size(360, 740).await;
     browser.goto(&format!("{}/documents", service.base_url())).await;
@@ -281,6 +284,8 @@ async fn a_dialog_says_how_many_and_its_button_stays_in_reach() {
         return top >= 0 && bottom <= innerHeight;
     })()";
     browser.wait_until("the buttons, at the end of the list", in_reach).await;
+    let leaves_room = "document.querySelector('.selection').offsetHeight < innerHeight * 0.4";
+    browser.wait_until("room for the list below them", leaves_room).await;
     let delete = "document.querySelector('[data-confirm-all]').click(); return window.asked.at(-1)";
     let said = browser.script(delete, vec![]).await;
     assert_eq!(
