@@ -206,8 +206,19 @@ async fn a_browser_that_loads_the_page_anew_goes_on_where_it_was() {
     model.reply(Reply::text("At five."));
     browser.click("[data-ask] .main").await;
     browser.wait_until("both answers", "document.querySelectorAll('[data-answer]').length === 2").await;
+    assert!(!browser.text("[data-log]").await.contains("was loaded anew"), "it is answered now");
     let told = model.bodies().last().expect("a request")["messages"].to_string();
     assert!(told.contains("At nine."), "it goes on in the same conversation: {told}");
+    // What could not be answered can be asked again, then too.
+    model.reply(Reply::status(401, &json!({})));
+    browser.fill("#question", "And on Sunday?").await;
+    browser.click("[data-ask] .main").await;
+    browser.wait_for(".turn .problem").await;
+    reload().await;
+    browser
+        .wait_until("the question", "document.querySelector('#question').value === 'And on Sunday?'")
+        .await;
+    assert!(browser.text("[data-log]").await.contains("the run failed"));
     browser.click("[data-anew]").await;
     browser.wait_until("a new one", "!document.querySelector('.question')").await;
     reload().await;

@@ -7,6 +7,7 @@ use super::{Visits, assert_no_complaints, browsers::assert_for_everybody, locati
 use crate::support::{
     browser::Browser,
     client::{Client, id},
+    loopback::Gate,
     model::{Model, Reply},
 };
 
@@ -155,6 +156,18 @@ async fn a_browser_says_which_value_is_missing_and_keeps_those_that_were_given()
     browser.wait_for("[data-answer]").await;
     assert!(told(&model).contains("You work for Fjord, in Bergen."), "{}", told(&model));
     assert_eq!(browser.value("#value-place").await, "Bergen");
+    // A page that is loaded anew in the middle of an answer has lost none that went with the question.
+    browser.fill("#value-place", "Oslo").await;
+    let gate = Gate::default();
+    model.reply(Reply::gated("At", &gate, " five."));
+    browser.fill("#question", "And close?").await;
+    browser.click("[data-ask] .main").await;
+    browser
+        .wait_until("its beginning", "document.querySelector('.answer.plain')?.textContent === 'At'")
+        .await;
+    browser.script("location.reload()", vec![]).await;
+    browser.wait_until("the question", "document.querySelector('#question').value === 'And close?'").await;
+    assert_eq!(browser.value("#value-place").await, "Oslo");
     assert_no_complaints(&browser).await;
     browser.close().await;
 }

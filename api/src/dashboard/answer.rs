@@ -36,6 +36,8 @@ pub(super) struct AnswerCard {
     pub(super) spent: String,
     /// Why it ended, where that is worth saying.
     pub(super) ending: &'static str,
+    /// The run failed, and there is no answer.
+    pub(super) has_failed: bool,
     /// Whether it is a model's answer that cites nothing.
     pub(super) names_no_source: bool,
     /// What is said aloud when it has come.
@@ -295,6 +297,7 @@ impl AnswerCard {
         Self {
             html,
             ending: ending(&body.finish_reason),
+            has_failed: body.failure().is_some(),
             names_no_source: body.names_no_source(),
             announced: announced(&body.finish_reason),
             spent: spent.join(" · "),

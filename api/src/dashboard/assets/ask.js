@@ -15,6 +15,8 @@ const session = form?.elements.session;
 const isTold = talk.dataset.told !== undefined;
 const BROKEN_OFF = { message: "The connection broke off before the answer was complete. Ask again." };
 let running;
+/** What is said of a question that was lost with the page. */
+let unanswered;
 
 /** The events of a stream, as they come. */
 async function* eventsOf(response) {
@@ -81,6 +83,9 @@ function keepAnswered() {
   keep(isTold ? { asked: undefined } : { asked: undefined, log: log.innerHTML, session: session.value });
 }
 
+/** The fields of what goes with each question. */
+const values = () => [...form.elements].filter(({ name }) => name.startsWith("values."));
+
 /** A question as it is compared with another one. */
 const plain = (text) => text.replaceAll("\r\n", "\n").trim();
 
@@ -98,9 +103,14 @@ function takeUp() {
   }
   const questions = log.querySelectorAll(".question");
   const last = questions[questions.length - 1];
-  if (before.asked && plain(last?.textContent ?? "") !== plain(before.asked)) {
+  const isShown = plain(last?.textContent ?? "") === plain(before.asked ?? "");
+  if (before.asked && (!isShown || last.nextElementSibling.querySelector("[data-failed]"))) {
     box.value = before.asked;
-    log.append(element("p", "note", "The page was loaded anew before this was answered. Your question is below: ask it again."));
+    for (const input of values()) input.value = before.values?.[input.name] ?? input.value;
+  }
+  if (before.asked && !isShown) {
+    unanswered = element("p", "note", "The page was loaded anew before this was answered. Your question is below: ask it again.");
+    log.append(unanswered);
   }
   if (questions.length > 1) last.scrollIntoView({ block: "start" });
 }
@@ -113,7 +123,8 @@ async function run() {
   const body = new URLSearchParams(new FormData(form));
   log.querySelector("[data-hints]")?.remove();
   form.querySelector("[data-anew]").hidden = false;
-  keep({ asked: question });
+  keep({ asked: question, values: Object.fromEntries(values().map(({ name, value }) => [name, value])) });
+  unanswered?.remove();
   const asked = log.appendChild(element("div", "question", question));
   asked.dir = "auto";
   const turn = log.appendChild(element("div", "turn"));
