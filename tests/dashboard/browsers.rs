@@ -441,8 +441,9 @@ async fn somebody_who_is_invited_asks_and_reaches_nothing_else() {
     // The code is filled in from the link.
     browser.wait_until("the code", "document.querySelector('[data-invitation]')?.value").await;
     browser.click("main button.main").await;
-    browser.wait_for(".notice").await;
-    assert!(browser.text(".notice").await.contains("member of this workspace"));
+    // What the invitation is to stood in a notice before.
+    browser.wait_for(".notice[role=status]").await;
+    assert!(browser.text(".notice[role=status]").await.contains("member of this workspace"));
     let navigation = browser.text("nav").await;
     assert!(navigation.contains("Agents") && !navigation.contains("Documents"), "{navigation}");
     browser.click("main a.main").await;

@@ -67,6 +67,7 @@ async fn somebody_who_is_invited_and_has_no_account_yet_makes_one_and_joins() {
 
     browser.goto(&format!("{base}/#{hash}")).await;
     browser.wait_until("the link", "document.querySelector('a[href*=\"#/invitations/\"]')").await;
+    assert!(browser.text("main").await.contains("You are invited to a workspace."));
     browser.click_text("a", "Make an account").await;
     let is_filled_in =
         "document.querySelector('#name') && document.querySelector('[name=next]').value.includes('#')";
@@ -81,8 +82,9 @@ async fn somebody_who_is_invited_and_has_no_account_yet_makes_one_and_joins() {
     browser.click("button.main").await;
     browser.wait_until("the code", "document.querySelector('[data-invitation]')?.value").await;
     browser.click("main button.main").await;
-    browser.wait_for(".notice").await;
-    assert!(browser.text(".notice").await.contains("member of this workspace"));
+    // What the invitation is to stood in a notice before.
+    browser.wait_for(".notice[role=status]").await;
+    assert!(browser.text(".notice[role=status]").await.contains("member of this workspace"));
     assert_no_complaints(&browser).await;
     browser.close().await;
 }

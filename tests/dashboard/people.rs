@@ -443,10 +443,15 @@ async fn whoever_is_invited_is_told_where_to_as_what_and_by_whom_before_they_joi
     let members = inside.read(&format!("/workspaces/{}/members", id(&workspace))).await;
     assert_eq!(members.as_array().map(Vec::len), Some(1), "nobody has joined yet: {members:#}");
     // Nobody else is told anything, and afterwards nobody is.
-    for (visits, code) in [(&mut eve, token.as_str()), (&mut ben, "inv_no-such-code")] {
+    for (visits, code, email) in
+        [(&mut eve, token.as_str(), "eve@example.com"), (&mut ben, "inv_no-such-code", "ben@example.com")]
+    {
         let told = visits.submit("/invitations/look", &[("token", code)]).await;
         assert_eq!(told.status(), StatusCode::NOT_FOUND);
-        assert!(!told.text().await.expect("a text").contains("friends"));
+        let told = told.text().await.expect("a text");
+        assert!(!told.contains("friends"), "{told}");
+        // Many have two accounts, and are signed in to the other one.
+        assert!(told.contains(&format!("You cannot accept this invitation as {email}")), "{told}");
     }
     assert_eq!(location(&ben.submit("/invitations", &[("token", &token)]).await), "./?said=joined");
     let told = ben.submit("/invitations/look", &[("token", &token)]).await;

@@ -22,7 +22,7 @@ use super::{
     text::filters,
 };
 use crate::{
-    error::ApiError,
+    error::{ApiError, ApiErrorKind},
     extract::PathId,
     public_address::PublicAddress,
     response::ApiResult,
@@ -67,6 +67,8 @@ struct InvitationPage {
     token: String,
     /// What it is to.
     offer: Option<InvitationWords>,
+    /// It was looked at, and is none that its reader can accept.
+    is_refused: bool,
 }
 
 /// What an invitation is to, in words.
@@ -197,7 +199,7 @@ pub(super) async fn remove(
 
 /// Shows where the code of an invitation is taken.
 pub(super) async fn show_invitation(visitor: Visitor) -> ApiResult {
-    let page = InvitationPage { frame: visitor.frame, token: String::new(), offer: None };
+    let page = InvitationPage { frame: visitor.frame, token: String::new(), offer: None, is_refused: false };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
@@ -207,10 +209,14 @@ pub(super) async fn look_at_invitation(
     State(invitations): State<InvitationService>,
     SubmittedForm { visitor, body, .. }: SubmittedForm<InvitationAnswer>,
 ) -> ApiResult {
-    let offer = invitations.offer(&visitor.actor(), &visitor.frame.email, &body).await?;
+    let (status, offer) = match invitations.offer(&visitor.actor(), &visitor.frame.email, &body).await {
+        Ok(offer) => (StatusCode::OK, Some(InvitationWords::from(offer))),
+        Err(error) if error.kind == ApiErrorKind::NotFound => (StatusCode::NOT_FOUND, None),
+        Err(error) => return Err(error),
+    };
     let token = body.token.expose_secret().to_owned();
-    let page = InvitationPage { frame: visitor.frame, token, offer: Some(offer.into()) };
-    html(&PagePolicy::Own, StatusCode::OK, &page)
+    let page = InvitationPage { frame: visitor.frame, token, is_refused: offer.is_none(), offer };
+    html(&PagePolicy::Own, status, &page)
 }
 
 /// Accepts an invitation, and goes to its workspace.

@@ -319,6 +319,15 @@ async function tellInvitation(form) {
   }
 }
 
+/** Says to those who are to sign in first that they are where their invitation led. */
+function sayInvited() {
+  if (document.getElementById("invited")) return;
+  const told = document.createElement("p");
+  Object.assign(told, { id: "invited", className: "notice neutral" });
+  told.textContent = "You are invited to a workspace. Once you are signed in, you see to which, and can join it.";
+  document.querySelector("main h1").after(told);
+}
+
 /** Links that other services give out name what they lead to behind `#/`, which no server and no log sees. */
 function openHash() {
   const [path, query] = location.hash.slice(1).split("?");
@@ -334,6 +343,7 @@ function openHash() {
     } else if (!document.querySelector('input[name="password"], [data-sign-in-code]')) {
       location.assign(new URL(`invitations${location.hash}`, root));
     } else {
+      sayInvited();
       for (const next of document.querySelectorAll('input[name="next"]')) next.value = `invitations${location.hash}`;
       // Behind the hash there too: it is a secret, and would stand in logs as a part of the query.
       for (const link of document.querySelectorAll('main a[href*="?next="]')) link.hash = location.hash;
