@@ -69,6 +69,7 @@ async fn collect(sandbox: &Sandbox, bytes: &[u8], options: ParseOptions) -> Resu
                 parsed.pages.push((number, text));
                 parsed.warnings.extend(warning);
             }
+            ParseFrame::Warning(warning) => parsed.warnings.push(warning.code),
             other => panic!("a PDF has no {other:?}"),
         }
     }

@@ -102,8 +102,9 @@ pub(in crate::services) async fn replaceable_file(
     workspace: WorkspaceId,
     id: DocumentId,
 ) -> Result<StoredFile, ApiError> {
-    let document = db::documents::find(db, workspace, id).await?.ok_or_else(unknown)?;
+    // Before the document: one that is deleted between the two is unknown, and not one without a file.
     let file = uploads::find(db, workspace, id).await?;
+    let document = db::documents::find(db, workspace, id).await?.ok_or_else(unknown)?;
     let file = file.ok_or_else(|| not_uploaded(&document.url))?;
     if items::is_kept(db, workspace, id).await? {
         let message =
