@@ -164,6 +164,11 @@ struct ChartBar {
     label: String,
 }
 
+/// What was asked, in a line. Below the question may stand the one that it goes on from, with which it was searched for.
+fn asked(trace: &Value) -> Option<&str> {
+    question_of(trace)?.trim().lines().next()
+}
+
 fn rating_words(rating: Option<i64>) -> &'static str {
     match rating {
         None => "",
@@ -213,7 +218,7 @@ pub(super) async fn list(
         let agent = trace.agent_id.to_string();
         TraceRow {
             id: trace.id,
-            question: question_of(&trace.body.0).unwrap_or(NO_QUESTION).chars().take(QUESTION).collect(),
+            question: asked(&trace.body.0).unwrap_or(NO_QUESTION).chars().take(QUESTION).collect(),
             has_failed: body.failure().is_some(),
             agent: names.get(agent.as_str()).map_or_else(String::new, |name| (*name).to_owned()),
             sources,
