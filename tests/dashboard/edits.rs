@@ -83,7 +83,10 @@ async fn an_agent_that_a_colleague_changed_meanwhile_is_saved_only_on_purpose() 
     let mut visits = joined.visits("ada@example.com").await;
     let path = format!("/agents/{}", id(&agent));
     let mut form = fields(&read(&visits, &path).await, &format!("action=\"{}?", id(&agent)));
-    let change = json!({"promptId": id(&formal), "description": "Of the house.", "hasMemory": true});
+    let llm =
+        json!({"provider": "extractive", "model": "extractive", "temperature": 0.5, "context_window": 8000});
+    let change =
+        json!({"promptId": id(&formal), "description": "Of the house.", "hasMemory": true, "llm": llm});
     let before = data(ben.in_workspace(id(workspace)).patch(&path, &change).await);
     // What it answers from is in no form of it, and undone by none.
     let note = team.create_document(&json!({"name": "Note", "type": "TXT", "content": "A note."})).await;
@@ -93,12 +96,15 @@ async fn an_agent_that_a_colleague_changed_meanwhile_is_saved_only_on_purpose() 
     let (status, page) = submit(&mut visits, &path, &form).await;
     assert_eq!(status, StatusCode::CONFLICT, "{page}");
     assert!(
-        page.contains("Since this page was opened, ben changed this: Description, Prompt, Memory."),
+        page.contains(
+            "ben changed this: Description, Temperature, Tokens that the model has room for, Prompt, Memory."
+        ),
         "{page}"
     );
     for told in [">Of the house.<", ">Formal<", ">Clerk &#38; sons</textarea>", "changed meanwhile"] {
         assert!(page.contains(told), "{told}: {page}");
     }
+    assert_eq!(page.matches("You did not change it: it stays as it is now.").count(), 5, "{page}");
     assert!(page.contains(&format!("href=\"../agents/{}#change\"", id(&agent))), "{page}");
     let now = team.read(&path).await;
     for field in ["name", "description", "promptId", "hasMemory"] {
@@ -115,9 +121,12 @@ async fn an_agent_that_a_colleague_changed_meanwhile_is_saved_only_on_purpose() 
     let (status, page) = submit(&mut visits, &path, &on_top).await;
     assert_eq!(status, StatusCode::SEE_OTHER, "{page}");
     let now = team.read(&path).await;
-    assert_eq!((&now["name"], &now["description"]), (&json!("Clerk & sons"), &json!("")));
-    assert_eq!((&now["promptId"], &now["hasMemory"]), (&json!(null), &json!(false)));
-    assert_eq!(now["llm"]["provider"], "extractive");
+    // What was written is saved, and what others have made of the rest stays.
+    let written = json!("Clerk & sons");
+    assert_eq!((&now["name"], &now["description"]), (&written, &json!("Of the house, of late.")));
+    for field in ["promptId", "hasMemory", "llm"] {
+        assert_eq!(now[field], before[field], "{field}");
+    }
 }
 
 /// One of each thing that has a form of its own: its path, its page, and the change of it.
@@ -154,7 +163,6 @@ async fn no_form_undoes_in_silence_what_was_changed_while_it_was_open(mode: Mode
     visits.sign_in("ada@example.com").await;
     for (path, page, change) in things(&owner).await {
         let address = format!("{}?page-workspace", path.rsplit('/').next().expect("an id"));
-        let before = owner.read(&path).await;
         let form = fields(&read(&visits, &page).await, &address);
         data(owner.patch(&path, &change).await);
         let changed = owner.read(&path).await;
@@ -167,7 +175,7 @@ async fn no_form_undoes_in_silence_what_was_changed_while_it_was_open(mode: Mode
         for (field, _) in change.as_object().expect("fields") {
             assert_eq!(owner.read(&path).await[field], changed[field], "{path}: {field}");
         }
-        // On top of that, all of it is what it was when the form was opened.
+        // Nothing was written into the form: on top of that, all of it stays what it is.
         let (status, told) = submit(&mut visits, &path, &fields(&told, &address)).await;
         assert_eq!(status, StatusCode::SEE_OTHER, "{path}: {told}");
         let now = owner.read(&path).await;
@@ -183,7 +191,7 @@ async fn no_form_undoes_in_silence_what_was_changed_while_it_was_open(mode: Mode
             "active",
         ];
         for field in own.into_iter().chain(["deleteLimit"]) {
-            assert_eq!(now[field], before[field], "{path}: {field}");
+            assert_eq!(now[field], changed[field], "{path}: {field}");
         }
         // A form that is opened now changes what there is now.
         let form = fields(&read(&visits, &page).await, &address);
@@ -229,17 +237,21 @@ async fn a_browser_keeps_what_was_written_beside_what_was_changed_meanwhile() {
     let Some(browser) = Browser::start().await else { return };
     let service = Service::start().await;
     let owner = service.signed_up("ada@example.com").await;
-    let agent = owner.create_agent(&json!({"name": "Guide", "type": "CHATVENDOR"})).await;
+    let mut llm = json!({"provider": "extractive", "model": "extractive"});
+    let agent = owner.create_agent(&json!({"name": "Guide", "type": "CHATVENDOR", "llm": llm})).await;
     let path = format!("/agents/{}", id(&agent));
     sign_in(&browser, &service, "ada@example.com").await;
     browser.goto(&format!("{}{path}", service.base_url())).await;
-    data(owner.patch(&path, &json!({"description": "Of the house."})).await);
+    llm["temperature"] = json!(0.5);
+    llm["context_window"] = json!(8000);
+    let change = json!({"description": "Of the house.", "hasMemory": true, "type": "REACT", "llm": llm});
+    let before = data(owner.patch(&path, &change).await);
     browser.fill("#name", "Clerk").await;
     browser.click("form[data-form]:has(#name) > button.main").await;
     browser.wait_for("form .problem").await;
     let said = browser.text("form .problem").await;
     assert!(
-        said.contains("Nothing was saved.") && said.contains("Description is now: Of the house."),
+        said.contains("Nothing was saved.") && said.contains("Description stays as it is now: Of the house."),
         "{said}"
     );
     assert_eq!(browser.value("#name").await, "Clerk");
@@ -249,7 +261,10 @@ async fn a_browser_keeps_what_was_written_beside_what_was_changed_meanwhile() {
     browser.click_text("button", "Save what I wrote on top of it").await;
     browser.wait_for("main > .notice").await;
     let now = owner.read(&path).await;
-    assert_eq!((&now["name"], &now["description"]), (&json!("Clerk"), &json!("")));
+    assert_eq!(now["name"], "Clerk");
+    for field in ["description", "hasMemory", "type", "llm"] {
+        assert_eq!(now[field], before[field], "{field}");
+    }
     assert_no_complaints(&browser).await;
     browser.close().await;
 }

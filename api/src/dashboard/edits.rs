@@ -1,5 +1,8 @@
 //! Forms that change something. Each says from what it was made. Where something else is there by now, nothing is saved: its sender is
-//! told what was changed meanwhile, keeps what they wrote, and saves it on top of that or looks at what is there.
+//! told what was changed meanwhile, keeps what they wrote, and saves it on top of that or looks at what is there. What they did not
+//! touch stays on top of it what others have made of it.
+
+mod shown;
 
 use askama::Template;
 use axum::{
@@ -7,12 +10,11 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use lectern_shared::{
-    clock::Timestamp,
-    secrets::{hex, sha256},
-};
+use lectern_shared::clock::Timestamp;
 use serde_json::{Map, Value, json};
 
+pub(super) use self::shown::ShownFields;
+use self::shown::{FIELDS, FieldInput, ShownField, mark, written};
 use super::{
     PagePolicy,
     confirm::{SentFields, UnconfirmedForm},
@@ -27,149 +29,11 @@ use crate::{
     state::AppState,
 };
 
-/// Bytes of what stands in a form for what a field held: enough to tell whether it was changed.
-const MARK: usize = 4;
-/// Fields of a form, at most, that are told apart by that.
-const FIELDS: usize = 64;
 /// Characters of what a field holds now, where a script of the page tells it.
 const TOLD: usize = 300;
 
 /// The value of a field that was left empty.
 static NOTHING: Value = Value::Null;
-
-/// What a field of a form holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FieldInput {
-    /// A text.
-    Text,
-    /// A JSON object.
-    Object,
-    /// A list with an item a line.
-    Lines,
-    /// What is chosen of several, or stands in an object of its own.
-    Fixed,
-    /// A secret, of which a mask is shown.
-    Secret,
-}
-
-struct ShownField {
-    /// The path of its value in what the form sends.
-    path: &'static str,
-    label: &'static str,
-    /// What it holds, as it is written into the form.
-    text: String,
-    input: FieldInput,
-    /// What people know each choice by.
-    names: Vec<(String, String)>,
-}
-
-impl ShownField {
-    /// A value as people read it.
-    fn told(&self, text: &str) -> String {
-        let name = self.names.iter().find(|(value, _)| value == text).map(|(_, name)| name.clone());
-        match name {
-            Some(name) => name,
-            None if self.input == FieldInput::Secret && text != self.text => "another one".to_owned(),
-            None => text.to_owned(),
-        }
-    }
-}
-
-/// What a form shows of something that it can change.
-pub(super) struct ShownFields {
-    changed_last: Timestamp,
-    fields: Vec<ShownField>,
-}
-
-impl ShownFields {
-    /// Of something that was changed last at this time.
-    pub(super) const fn of(changed_last: Timestamp) -> Self {
-        Self { changed_last, fields: Vec::new() }
-    }
-
-    fn with(mut self, input: FieldInput, path: &'static str, label: &'static str, text: &str) -> Self {
-        let text = text.replace("\r\n", "\n");
-        self.fields.push(ShownField { path, label, text, input, names: Vec::new() });
-        self
-    }
-
-    /// With a text.
-    pub(super) fn text(self, path: &'static str, label: &'static str, text: &str) -> Self {
-        let input = if path.contains('.') { FieldInput::Fixed } else { FieldInput::Text };
-        self.with(input, path, label, text)
-    }
-
-    /// With a JSON object.
-    pub(super) fn object(self, path: &'static str, label: &'static str, text: &str) -> Self {
-        self.with(FieldInput::Object, path, label, text)
-    }
-
-    /// With a list that has an item a line.
-    pub(super) fn lines(self, path: &'static str, label: &'static str, lines: &str) -> Self {
-        self.with(FieldInput::Lines, path, label, lines)
-    }
-
-    /// With what is not written but chosen, by what is sent and what people know it by.
-    pub(super) fn choice(
-        self,
-        path: &'static str,
-        label: &'static str,
-        chosen: &str,
-        names: &[(String, String)],
-    ) -> Self {
-        let mut with = self.with(FieldInput::Fixed, path, label, chosen);
-        if let Some(field) = with.fields.last_mut() {
-            field.names = names.to_vec();
-        }
-        with
-    }
-
-    /// With a box that is checked or not.
-    pub(super) fn switch(self, path: &'static str, label: &'static str, is_on: bool) -> Self {
-        self.with(FieldInput::Fixed, path, label, switched(is_on))
-    }
-
-    /// With a secret, of which this is the mask.
-    pub(super) fn secret(self, path: &'static str, label: &'static str, mask: &str) -> Self {
-        self.with(FieldInput::Secret, path, label, mask)
-    }
-
-    /// With a value as JSON has it, of a field of whichever kind.
-    pub(super) fn value(self, path: &'static str, label: &'static str, value: &Value) -> Self {
-        self.with(FieldInput::Fixed, path, label, &written(value))
-    }
-
-    /// What stands in the form itself of what it was made from: when that was changed last, and a mark of each field.
-    pub(super) fn seen(&self) -> String {
-        let marks = self.fields.iter().take(FIELDS).map(|field| format!(".{}", mark(&field.text)));
-        marks.fold(self.changed_last.as_micros().to_string(), |seen, mark| seen + &mark)
-    }
-}
-
-const fn switched(is_on: bool) -> &'static str {
-    if is_on { "yes" } else { "no" }
-}
-
-fn mark(text: &str) -> String {
-    hex(sha256(text.trim().as_bytes()).get(..MARK).unwrap_or_default())
-}
-
-/// A value that was sent, as it is written into a form.
-fn written(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.replace("\r\n", "\n"),
-        Value::Bool(is_on) => switched(*is_on).to_owned(),
-        Value::Number(number) => number.to_string(),
-        Value::Array(items) if items.iter().all(Value::is_string) => {
-            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
-        }
-        Value::Object(object) if object.is_empty() => String::new(),
-        value @ (Value::Array(_) | Value::Object(_)) => {
-            serde_json::to_string_pretty(value).unwrap_or_default()
-        }
-    }
-}
 
 /// What a form was made from, as far as it says so.
 struct SeenFields {
@@ -249,8 +113,10 @@ struct OutdatedRow {
     label: &'static str,
     /// Whether it was changed meanwhile.
     is_changed: bool,
+    /// Whether it stays as it is now: who sent the form has not touched it.
+    stays: bool,
     now: String,
-    /// What was written.
+    /// What was written, where it does not stay.
     sent: String,
     /// The name of its input, where it can be written otherwise still; empty elsewhere.
     input: String,
@@ -263,10 +129,10 @@ impl SentEdit {
     }
 
     /// The value of a field that was sent: none where the form has no such field, and null where it was left empty.
-    fn sent(&self, path: &str) -> Option<&Value> {
+    fn sent(&self, path: &str, is_whole: bool) -> Option<&Value> {
         match path.split_once('.') {
             Some((object, name)) => Some(self.fields.get(object)?.get(name).unwrap_or(&NOTHING)),
-            None => self.fields.get(path),
+            None => self.fields.get(path).or_else(|| is_whole.then_some(&NOTHING)),
         }
     }
 
@@ -274,6 +140,21 @@ impl SentEdit {
     fn was_changed(&self, at: usize, field: &ShownField) -> bool {
         let is_other = |before: &String| *before != mark(&field.text);
         self.seen.as_ref().is_some_and(|seen| seen.marks.get(at).is_none_or(is_other))
+    }
+
+    /// Whether a field was sent as it stood in the form when that was made.
+    fn is_untouched(&self, at: usize, sent: &Value) -> bool {
+        let before = self.seen.as_ref().and_then(|seen| seen.marks.get(at));
+        before.is_some_and(|before| *before == mark(&written(sent)))
+    }
+
+    /// The fields that were sent and that others alone have changed: what they hold now stays.
+    fn staying<'a>(&self, shows: &'a ShownFields) -> Vec<&'a ShownField> {
+        let stays = |(at, field): &(usize, &ShownField)| {
+            let sent = self.sent(field.path, shows.is_whole);
+            self.was_changed(*at, field) && sent.is_some_and(|sent| self.is_untouched(*at, sent))
+        };
+        shows.fields.iter().enumerate().filter(stays).map(|(_, field)| field).collect()
     }
 
     /// Answers a form that was refused since what it `shows` is there now, which `by` has changed, as far as that is known. It is looked
@@ -290,9 +171,12 @@ impl SentEdit {
             shows.fields.iter().enumerate().filter(is_changed).map(|(_, field)| field).collect();
         let message = message(by, &changed);
         if visitor.is_script() {
+            let staying: Vec<&str> = self.staying(shows).iter().map(|field| field.path).collect();
             let told = |field: &&ShownField| {
                 let now: String = field.told(&field.text).chars().take(TOLD).collect();
-                json!({"label": field.label, "now": now})
+                let kept = staying.contains(&field.path);
+                let kept = kept.then(|| json!({"path": field.path, "text": field.text}));
+                json!({"label": field.label, "now": now, "kept": kept})
             };
             let changed: Vec<Value> = changed.iter().map(told).collect();
             let current = format!("{}{current}", visitor.frame.root);
@@ -316,9 +200,12 @@ impl SentEdit {
     }
 
     fn rows(&self, shows: &ShownFields) -> Vec<OutdatedRow> {
+        let staying: Vec<&str> = self.staying(shows).iter().map(|field| field.path).collect();
         let row = |(at, field): (usize, &ShownField)| {
             let is_changed = self.was_changed(at, field);
-            let sent = self.sent(field.path);
+            let sent = self.sent(field.path, shows.is_whole);
+            // What the form does not say stays what it is, too.
+            let stays = sent.is_none() || staying.contains(&field.path);
             let text = sent.map(written);
             let differs = text.as_ref().is_some_and(|text| text.trim() != field.text.trim());
             if !is_changed && !differs {
@@ -330,16 +217,16 @@ impl SentEdit {
                 FieldInput::Lines => "lines",
                 FieldInput::Fixed | FieldInput::Secret => "",
             };
-            let is_editable = !kind.is_empty() && sent.is_some();
+            let is_editable = !kind.is_empty() && !stays;
             Some(OutdatedRow {
                 label: field.label,
                 is_changed,
+                stays,
                 now: field.told(&field.text),
                 sent: match text {
                     Some(text) if is_editable => text,
-                    Some(text) => field.told(&text),
-                    // The form does not say it, so that it stays what it is.
-                    None => field.told(&field.text),
+                    Some(text) if !stays => field.told(&text),
+                    Some(_) | None => String::new(),
                 },
                 input: if is_editable { format!("{}:{kind}", field.path) } else { String::new() },
             })
@@ -354,6 +241,9 @@ impl SentEdit {
             inputs.any(|(path, _)| path == name)
         };
         let mut fields = self.fields.clone();
+        for field in self.staying(shows) {
+            field.keep(&mut fields, shows.is_whole);
+        }
         let had_secret = take_secrets(&mut fields, shows);
         let kept =
             fields.into_iter().filter(|(name, _)| !is_written(name)).map(|(name, value)| match value {
@@ -432,6 +322,56 @@ mod tests {
         let rows: Vec<_> =
             rows.iter().map(|row| (row.label, row.is_changed, &*row.now, &*row.sent)).collect();
         assert_eq!(rows, [("Name", true, "Scribe\n", "Clerk"), ("Memory", false, "yes", "no")]);
+    }
+
+    /// What is sent again when somebody saves on top of what is there now, of the fields whose rows have no input.
+    fn kept(edit: &SentEdit, now: &ShownFields) -> Value {
+        let (kept, had_secret) = edit.kept(now, &edit.rows(now));
+        assert!(!had_secret, "{kept:?}");
+        let value = |(name, text): (String, String)| match name.split_once(':') {
+            Some((name, "text")) => (name.to_owned(), json!(text)),
+            Some((name, _)) => (name.to_owned(), serde_json::from_str(&text).unwrap()),
+            None => panic!("{name}"),
+        };
+        Value::Object(kept.into_iter().map(value).collect())
+    }
+
+    #[test]
+    fn what_its_sender_has_not_touched_stays_what_others_have_made_of_it() {
+        let shown = |name: &str, model: &str, key: &str, heat: &str, steps: &str| {
+            let shown = ShownFields::of(Timestamp::from_micros(7)).text("name", "Name", name);
+            let shown = shown.text("llm.model", "Model", model).secret("llm.api_key", "Key", key);
+            shown.number("llm.temperature", "Temperature", heat).number("llm.max_steps", "Steps", steps)
+        };
+        let llm = json!({"model": "own", "api_key": "sk-…1", "max_steps": 3});
+        let edit = sent(&shown("Guide", "a", "sk-…1", "", "3"), &json!({"name": "Guide", "llm": llm}));
+        let now = shown("Scribe", "b", "sk-…2", "0.5", "");
+        let rows = edit.rows(&now);
+        let stays: Vec<_> = rows.iter().map(|row| (row.label, row.stays, &*row.sent)).collect();
+        let others = ["Key", "Temperature", "Steps"].map(|label| (label, true, ""));
+        assert_eq!(stays[..2], [("Name", true, ""), ("Model", false, "own")]);
+        assert_eq!(stays[2..], others);
+        assert!(rows.iter().all(|row| row.input.is_empty()));
+        // No word of a name leaves it as it is; a model's settings are replaced as one.
+        let llm = json!({"model": "own", "api_key": "sk-…2", "temperature": 0.5});
+        assert_eq!(kept(&edit, &now), json!({"llm": llm}));
+    }
+
+    #[test]
+    fn a_form_that_says_all_says_again_what_others_have_made_of_it() {
+        let shown = |title: &str, rate: &str, questions: &str, accent: &str| {
+            let shown = ShownFields::of(Timestamp::from_micros(7)).whole().text("title", "Title", title);
+            let shown =
+                shown.number("ratePerMinute", "Rate", rate).lines("questions", "Questions", questions);
+            shown.text("accent", "Colour", accent)
+        };
+        let edit = sent(
+            &shown("", "", "Who?\nWhy?", "#000000"),
+            &json!({"questions": ["Who?", "Why?"], "accent": "#000000"}),
+        );
+        let now = shown("Ask", "5", "", "");
+        assert!(edit.rows(&now).iter().all(|row| row.stays));
+        assert_eq!(kept(&edit, &now), json!({"title": "Ask", "ratePerMinute": 5, "questions": []}));
     }
 
     #[test]

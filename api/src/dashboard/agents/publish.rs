@@ -67,13 +67,14 @@ fn shown(page: Option<&Publication>, rate: Option<i64>) -> ShownFields {
     let Some(page) = page else { return ShownFields::of(EditBase::NEVER) };
     let rate = rate.map(|rate| rate.to_string()).unwrap_or_default();
     ShownFields::of(page.updated_at)
+        .whole()
         .text("slug", "The last part of its address", written(page))
         .choice("access", "Who may open it", page.access.as_str(), &[])
         .text("title", "Title", &page.title)
         .text("greeting", "What is said before the first question", &page.greeting)
         .lines("questions", "Questions to choose from", &page.questions.0.join("\n"))
         .text("accent", "Colour of its buttons", &page.accent)
-        .choice("ratePerMinute", "Questions a minute", &rate, &[])
+        .number("ratePerMinute", "Questions a minute", &rate)
         .lines("origins", "Sites that may show it in a frame", &page.origins.0.join("\n"))
 }
 

@@ -36,6 +36,37 @@ export function write(element, words) {
   }
 }
 
+/** The inputs of a field, those that are hidden only where it has no other. */
+function inputsOf(form, path) {
+  const all = [...form.elements].filter((input) => input.name.split(":")[0] === path);
+  const visible = all.filter((input) => input.type !== "hidden");
+  return visible.length ? visible : all;
+}
+
+/** What stands in a field, to tell whether it is still the same. */
+function standingIn(form, path) {
+  return JSON.stringify(inputsOf(form, path).map(({ checked, value }) => [checked, value]));
+}
+
+/** Writes into a field what it holds elsewhere, of which people know a choice by its name. */
+function fillIn(form, { path, text }, name) {
+  const inputs = inputsOf(form, path);
+  // Numbers that the form only passes on have an input when there is one.
+  if (!inputs.length) {
+    const input = form.appendChild(document.createElement("input"));
+    Object.assign(input, { type: "hidden", name: `${path}:number`, value: text });
+  }
+  for (const input of inputs) {
+    if (input.type === "radio" || input.name.endsWith(":list")) input.checked = text.split("\n").includes(input.value);
+    else if (input.type === "checkbox") input.checked = text === "yes";
+    else {
+      const isOffered = !input.options || [...input.options].some((option) => option.value === text);
+      if (!isOffered) input.add(new Option(name, text));
+      input.value = text;
+    }
+  }
+}
+
 function inputOf(form, name) {
   return [...form.elements].find((input) => input.type !== "hidden" && input.name.split(":")[0] === name);
 }
@@ -45,18 +76,27 @@ function itemsOf(input) {
   return input.value.split("\n").map((line) => line.trim()).filter(Boolean);
 }
 
-/** Of what was changed meanwhile: lets whoever wrote something save it on top of that, or look at it beside. */
+/**
+ * Of what was changed meanwhile: lets whoever wrote something save it on top of that, or look at it beside. On top of it, what they
+ * have not touched stays what it is now.
+ */
 function offerBoth(form, box, { seen, current, changed }) {
-  for (const { label, now } of changed) {
+  for (const { label, now, kept } of changed) {
     const told = box.appendChild(document.createElement("p"));
     told.dir = "auto";
-    told.textContent = now ? `${label} is now: ${now}` : `${label} is empty now.`;
+    if (kept) told.textContent = now ? `${label} stays as it is now: ${now}` : `${label} stays empty, as it is now.`;
+    else told.textContent = now ? `${label} is now: ${now}` : `${label} is empty now.`;
   }
+  const staying = changed.filter(({ kept }) => kept).map(({ kept, now }) => ({ kept, now, before: standingIn(form, kept.path) }));
   const row = box.appendChild(document.createElement("p"));
   row.className = "row";
   const save = row.appendChild(document.createElement("button"));
   Object.assign(save, { type: "button", textContent: "Save what I wrote on top of it" });
   save.addEventListener("click", () => {
+    for (const { kept, now, before } of staying) {
+      // What was written there since is meant.
+      if (standingIn(form, kept.path) === before) fillIn(form, kept, now);
+    }
     form.elements.seen.value = seen;
     form.requestSubmit();
   });
