@@ -163,7 +163,10 @@ async fn a_browser_says_which_value_is_missing_and_keeps_those_that_were_given()
     browser.fill("#question", "And close?").await;
     browser.click("[data-ask] .main").await;
     browser
-        .wait_until("its beginning", "document.querySelector('.answer.plain')?.textContent === 'At'")
+        .wait_until(
+            "its beginning",
+            "[...document.querySelectorAll('.answer.plain')].at(-1)?.textContent === 'At'",
+        )
         .await;
     browser.script("location.reload()", vec![]).await;
     browser.wait_until("the question", "document.querySelector('#question').value === 'And close?'").await;
