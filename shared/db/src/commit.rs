@@ -54,8 +54,7 @@ impl PgWrite {
     /// A transaction whose commit is a promise: its outcome is always found out.
     pub(super) async fn promising(pool: &PgPool) -> Result<Self> {
         Ok(Self {
-            // Opening a connection takes much room, which every request would carry along otherwise.
-            tx: silence::answered(Box::pin(pool.begin())).await?,
+            tx: begin(pool, "BEGIN").await?,
             asks: Some(pool.clone()),
             identity: None,
             active: None,
@@ -65,8 +64,7 @@ impl PgWrite {
 
     /// A transaction whose commit may be lost without harm, and does not wait for the disk.
     pub(super) async fn relaxed(pool: &PgPool) -> Result<Self> {
-        let begun = Box::pin(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off"));
-        let tx = silence::answered(begun).await?;
+        let tx = begin(pool, "BEGIN; SET LOCAL synchronous_commit = off").await?;
         Ok(Self { tx, asks: None, identity: None, active: None, locked: None })
     }
 
@@ -134,6 +132,15 @@ impl DerefMut for PgWrite {
     }
 }
 
+/// Begins a transaction, on a task of its own that goes on to the answer. Whoever goes away before it, as a client that hangs up, would
+/// leave the pool a connection in a transaction that the driver knows nothing of, and what others write by it next would be lost.
+async fn begin(pool: &PgPool, statement: &'static str) -> Result<PgTransaction<'static>> {
+    let pool = pool.clone();
+    let begun = tokio::spawn(async move { silence::answered(Box::pin(pool.begin_with(statement))).await });
+    // The task ends early only with the process.
+    Ok(begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?)
+}
+
 /// Finds out what became of a transaction whose commit ended in `error`.
 async fn resolve_outcome(pool: &PgPool, id: &str, backend: i32, error: sqlx::Error) -> Result<()> {
     let began = Instant::now();
@@ -179,6 +186,9 @@ async fn end(pool: &PgPool, id: &str, backend: i32) {
 
 #[cfg(test)]
 mod tests {
+    use futures::poll;
+    use tokio::task::yield_now;
+
     use super::*;
     use crate::{
         Db,
@@ -218,6 +228,27 @@ mod tests {
         let (tx, id, backend) = writing(&pool).await;
         tx.commit().await.unwrap();
         resolve_outcome(&pool, &id, backend, broken()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn whoever_goes_away_while_a_transaction_begins_leaves_none_to_those_who_write_next() {
+        let (t, pool) = postgres().await;
+        let Db::Postgres { pool: others, .. } = t.reopen().await else { panic!("it is PostgreSQL") };
+        for turns in 0..40 {
+            let mut begun = Box::pin(PgWrite::relaxed(&pool));
+            for _ in 0..turns {
+                if poll!(&mut begun).is_ready() {
+                    break;
+                }
+                yield_now().await;
+            }
+            drop(begun);
+            let insert = sqlx::query("INSERT INTO singletons (name, value) VALUES ($1, '')");
+            insert.bind(turns.to_string()).execute(&pool).await.unwrap();
+            let written = sqlx::query_scalar::<_, i64>("SELECT COUNT(*) FROM singletons WHERE name = $1");
+            let written = written.bind(turns.to_string()).fetch_one(&others).await.unwrap();
+            assert_eq!(written, 1, "given up after {turns} turns");
+        }
     }
 
     #[tokio::test]
