@@ -7,6 +7,7 @@ mod candidates;
 mod excerpt;
 mod filter;
 mod fuse;
+mod judged;
 mod members;
 mod metadata;
 mod rerank;

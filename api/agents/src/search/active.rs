@@ -11,6 +11,7 @@ use lectern_shared::{
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use super::judged::JudgedFilters;
 use crate::stamped_cache::StampedCache;
 
 /// Searchable documents take one of so many parts of what all lists may take.
@@ -30,6 +31,7 @@ pub(super) struct ActiveSet {
     places: HashMap<GenerationId, usize>,
     tally: CorpusTally,
     pub(super) whole: CorpusSummary,
+    pub(super) judged: JudgedFilters,
 }
 
 /// What is known of the passages of some documents together.
@@ -110,7 +112,14 @@ impl CorpusSummary {
 impl ActiveSet {
     fn new(epoch: i64, documents: Vec<Arc<ActiveDocument>>) -> Self {
         let tally = CorpusTally::of(documents.iter().map(Arc::as_ref));
-        Self { epoch, places: places(&documents), documents, whole: tally.summary(), tally }
+        Self {
+            epoch,
+            places: places(&documents),
+            documents,
+            whole: tally.summary(),
+            tally,
+            judged: JudgedFilters::default(),
+        }
     }
 
     /// What it has become. Documents that are new have the latest ids, so that mostly none of the others moves.
@@ -144,7 +153,7 @@ impl ActiveSet {
             }
         }
         let places = if moved { places(&documents) } else { known };
-        Self { epoch, documents, places, whole: tally.summary(), tally }
+        Self { epoch, documents, places, whole: tally.summary(), tally, judged: JudgedFilters::default() }
     }
 
     /// The epoch at which it was read.
@@ -171,7 +180,8 @@ impl ActiveSet {
         let documents = self.documents.iter().map(document).sum::<usize>();
         // Of the map's places seven in eight can be taken, and each has a byte of its own.
         let places = self.places.capacity() * 8 / 7 * (size_of::<(GenerationId, usize)>() + 1);
-        (documents + self.documents.capacity() * size_of::<Arc<ActiveDocument>>() + places) as u64
+        let judged = JudgedFilters::bytes(self.documents.len());
+        (documents + self.documents.capacity() * size_of::<Arc<ActiveDocument>>() + places + judged) as u64
     }
 
     /// The document that a generation answers for.

@@ -9,7 +9,7 @@ mod tests;
 use std::{cmp::Ordering, collections::HashMap, fmt};
 
 use serde::{
-    Deserialize,
+    Deserialize, Serialize,
     de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::Value;
@@ -18,7 +18,7 @@ use self::compared::{ComparedValue, DocumentValue, ValueKey};
 use super::members::{FoundMember, MemberDirectory};
 
 /// What a document's metadata has to say.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum MetadataFilter {
     /// Each of these has to be met: any document meets none of them.
     All(Vec<Self>),
@@ -29,7 +29,7 @@ pub enum MetadataFilter {
 }
 
 /// A condition on one value of a document's metadata.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetadataCondition {
     /// The value's key.
     pub key: String,
@@ -38,7 +38,7 @@ pub struct MetadataCondition {
 }
 
 /// What a value has to be. Besides [`AnyOf`](Self::AnyOf), two texts that are both a date or a time of RFC 3339 are compared as times.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum MetadataTest {
     /// One of these to the letter, or a list that contains one of them. `null` stands for a missing one too.
     AnyOf(Vec<Value>),

@@ -10,6 +10,7 @@ use lectern_shared::{
 use super::{
     MetadataFilter, SearchError,
     active::{ActiveSet, CorpusSummary},
+    judged::FilterDigest,
     metadata::MetadataCache,
 };
 
@@ -39,13 +40,8 @@ impl ActiveSet {
         let named: Option<HashSet<DocumentId>> = named.map(|ids| ids.iter().copied().collect());
         let is_named =
             |document: &ActiveDocument| named.as_ref().is_none_or(|named| named.contains(&document.id));
-        let meant: Vec<bool> = if filter.is_empty() {
-            self.documents.iter().map(|document| is_named(document)).collect()
-        } else {
-            let places = self.documents.iter().enumerate().filter(|(_, document)| is_named(document));
-            let places: Vec<usize> = places.map(|(place, _)| place).collect();
-            metadata.met(workspace, self, &places, filter).await?
-        };
+        let named = self.documents.iter().map(|document| is_named(document)).collect();
+        let meant = self.meant(metadata, workspace, named, filter).await?;
         // In the order of the documents, so that ties break alike every time.
         let of = |wanted: bool| {
             let each = self.documents.iter().zip(&meant).filter(move |(_, meant)| **meant == wanted);
@@ -56,5 +52,31 @@ impl ActiveSet {
             others: of(false).map(|d| d.active_generation).collect(),
             summary: CorpusSummary::of(of(true)),
         })
+    }
+
+    /// For each of the documents whether it is named and meets the filter.
+    async fn meant(
+        &self,
+        metadata: &MetadataCache,
+        workspace: WorkspaceId,
+        named: Vec<bool>,
+        filter: &MetadataFilter,
+    ) -> Result<Vec<bool>, SearchError> {
+        if filter.is_empty() {
+            return Ok(named);
+        }
+        let digest = FilterDigest::of(filter);
+        if let Some(met) = digest.and_then(|digest| self.judged.get(digest)) {
+            return Ok(named.iter().zip(met.iter()).map(|(named, met)| *named && *met).collect());
+        }
+        let places: Vec<usize> =
+            named.iter().enumerate().filter_map(|(place, named)| named.then_some(place)).collect();
+        let met = metadata.met(workspace, self, &places, filter).await?;
+        if let Some(digest) = digest
+            && places.len() == met.len()
+        {
+            self.judged.put(digest, met.as_slice().into());
+        }
+        Ok(met)
     }
 }

@@ -85,9 +85,8 @@ async fn metadata_that_is_too_large_to_be_remembered_is_filtered_all_the_same() 
         }
         assert!(budget.taken() - before < 100, "{}: only that it is too much is remembered", t.name);
         // Nor is what is not remembered known to be old.
-        describe(&t.db, workspace, all[0], &json!({"team": "sales"}), true).await;
-        let now = of_team(&search, workspace, None, &json!("sales")).await;
-        assert_eq!(now, ["apple a", "apple b", "apple c"], "{}", t.name);
+        describe(&t.db, workspace, all[0], &json!({"team": "support"}), true).await;
+        assert_eq!(of_team(&search, workspace, None, &json!("support")).await, ["apple a"], "{}", t.name);
     }
 }
 
@@ -107,7 +106,28 @@ async fn one_users_large_metadata_does_not_drive_out_what_is_remembered_of_other
         }
         // What is changed without a sign is not seen: it is still remembered.
         describe(&t.db, ordinary, documents[0], &json!({}), true).await;
-        assert_eq!(of_team(&search, ordinary, None, &json!("legal")).await.len(), 2, "{}", t.name);
+        assert_eq!(of_team(&search, ordinary, None, &Value::Null).await, ["apple d"], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_comes_again_is_not_held_against_each_document_again() {
+    for t in &both().await {
+        // Too little for the metadata.
+        let search = search_within(&t.db, EmbeddingModels::none(), &CacheBudget::new(64 << 10));
+        let workspace = workspace(&t.db, at(0)).await;
+        let all = teams(&t.db, workspace, 1 << 10).await;
+        let of = async |documents: Option<&[DocumentId]>, team: &str| {
+            of_team(&search, workspace, documents, &json!(team)).await
+        };
+        assert_eq!(of(Some(&all[..1]), "sales").await, [""; 0], "{}", t.name);
+        assert_eq!(of(None, "sales").await, ["apple b", "apple c"], "{}: not of the first alone", t.name);
+        describe(&t.db, workspace, all[0], &json!({"team": "sales"}), true).await;
+        assert_eq!(of(None, "sales").await, ["apple b", "apple c"], "{}", t.name);
+        assert_eq!(of(Some(&all[..2]), "sales").await, ["apple b"], "{}", t.name);
+        // Until something changes.
+        describe(&t.db, workspace, all[3], &json!({"team": "sales"}), false).await;
+        assert_eq!(of(None, "sales").await, ["apple a", "apple b", "apple c", "apple d"], "{}", t.name);
     }
 }
 
