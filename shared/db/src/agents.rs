@@ -170,12 +170,20 @@ pub struct MadeLink {
     pub ended_unpublished: bool,
 }
 
-/// Adds a link between the agent $4 and the document $5, unless they are linked already.
+/// Adds a link between the agent $4 and the document $5, unless they are linked already; given agents, only if it is among them.
 macro_rules! insert_link {
     () => {
-        "INSERT INTO agent_documents (id, workspace_id, created_by, agent_id, document_id, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (agent_id, document_id) DO NOTHING"
+        insert_link!(row: "VALUES ($1, $2, $3, $4, $5, $6)")
+    };
+    ($agents:literal) => {
+        insert_link!(row: "SELECT $1, $2, $3, id, $5, $6 FROM ", $agents, " WHERE id = $4 AND workspace_id = $2")
+    };
+    (row: $($row:literal),+) => {
+        concat!(
+            "INSERT INTO agent_documents (id, workspace_id, created_by, agent_id, document_id, created_at) ",
+            $($row,)+
+            " ON CONFLICT (agent_id, document_id) DO NOTHING"
+        )
     };
 }
 
@@ -201,22 +209,27 @@ pub async fn link(
     document: DocumentId,
     now: Timestamp,
 ) -> Result<Option<MadeLink>> {
-    /// What is added in a statement cannot be read by it, but for what it tells of that.
+    /// What is added in a statement cannot be read by it, but for what it tells of that; a link that somebody took while this waited for the
+    /// agent can. Nobody else adds one meanwhile, since whoever does has locked the workspace.
     const TOLD: &str = concat!(
-        "WITH added AS (",
-        insert_link!(),
+        "WITH locked AS (SELECT id, workspace_id FROM agents WHERE id = $4 AND workspace_id = $2 FOR NO KEY UPDATE), added AS (",
+        insert_link!("locked"),
         " RETURNING *), raised AS (UPDATE agents SET version = version + 1
                                    WHERE id = $4 AND workspace_id = $2 AND EXISTS (SELECT 1 FROM added)) ",
-        select_made!("(SELECT * FROM added UNION ALL SELECT * FROM agent_documents) AS ")
+        select_made!(
+            "(SELECT * FROM added UNION ALL SELECT * FROM agent_documents WHERE NOT EXISTS (SELECT 1 FROM added)) AS "
+        ),
+        " AND EXISTS (SELECT 1 FROM locked)"
     );
     const READ: &str = concat!(
-        insert_link!(),
+        insert_link!("agents"),
         "; UPDATE agents SET version = version + 1 WHERE id = $4 AND workspace_id = $2 AND changes() > 0; ",
         select_made!("")
     );
     let workspace = owner.workspace_id;
-    // Neither end may be on its way out at this moment. In statements of their own: what is read behind a lock is as whoever had it left it.
-    if !documents::lock(tx, workspace, document).await? || !lock_row(tx, workspace, agent).await? {
+    // Neither end may be on its way out at this moment. The document in a statement of its own: what is read behind a lock is as whoever
+    // had it left it.
+    if !documents::lock(tx, workspace, document).await? {
         return Ok(None);
     }
     // In one round trip, since others wait for the workspace's row meanwhile.
