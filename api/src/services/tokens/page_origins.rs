@@ -50,11 +50,11 @@ impl PageOrigins {
     pub(crate) async fn allows(&self, origin: &str) -> bool {
         let look = || self.known.read().as_ref().map(|known| known.contains(origin));
         let is_known = || look().unwrap_or(false);
-        let mut read_at = match (self.read_at.try_lock(), look()) {
+        let mut read_at = match (Arc::clone(&self.read_at).try_lock_owned(), look()) {
             (Ok(read_at), _) => read_at,
             // Somebody is reading them: a database that is slow does not keep those waiting of whom something is known.
             (Err(_), Some(is_found)) => return is_found,
-            (Err(_), None) => self.read_at.lock().await,
+            (Err(_), None) => Arc::clone(&self.read_at).lock_owned().await,
         };
         let age = read_at.map(|at| at.elapsed());
         let is_found = is_known();
@@ -64,9 +64,16 @@ impl PageOrigins {
         }
         // Noted before it is tried: a database that is away is not asked by every request.
         *read_at = Some(Instant::now());
-        if let Err(error) = self.read().await {
-            tracing::warn!(%error, "the origins that may use API tokens cannot be read");
-        }
+        let origins = self.clone();
+        // In a task of its own, which has the lock: whoever hangs up meanwhile would leave them noted as read, for everybody.
+        let reading = tokio::spawn(async move {
+            if let Err(error) = origins.read().await {
+                tracing::warn!(%error, "the origins that may use API tokens cannot be read");
+            }
+            drop(read_at);
+        });
+        // It fails only when the process is ending.
+        let _ = reading.await;
         is_known()
     }
 
@@ -74,5 +81,42 @@ impl PageOrigins {
         let origins = api_tokens::page_origins(&self.db, self.clock.now(), TOKENS).await?;
         *self.known.write() = Some(origins.into_iter().flat_map(|Json(origins)| origins).collect());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::poll;
+    use lectern_db::testing::{at, both, commit, made_in, workspace};
+    use lectern_shared::{ids::ApiTokenId, model::user::ApiToken};
+
+    use super::*;
+
+    const PAGE: &str = "https://page.example";
+
+    #[tokio::test]
+    async fn a_client_that_hangs_up_while_origins_are_read_keeps_nobody_elses_page_out() {
+        for t in &both().await {
+            let id = ApiTokenId::generate();
+            let token = ApiToken {
+                id,
+                owner: made_in(workspace(&t.db, at(0)).await),
+                description: String::new(),
+                role: None,
+                agent_id: None,
+                origins: Some(Json(vec![PAGE.to_owned()])),
+                expires_at: None,
+                rate_per_minute: None,
+                token_sealed: Vec::new(),
+                created_at: at(0),
+                last_used_at: None,
+            };
+            commit!(t.db, |tx| api_tokens::insert(tx, &token, id.as_uuid().as_bytes()));
+            let origins = PageOrigins::new(t.db.clone(), Clock::manual(at(1)));
+            let mut gone = Box::pin(origins.allows(PAGE));
+            assert!(poll!(&mut gone).is_pending());
+            drop(gone);
+            assert!(origins.allows(PAGE).await, "{}", t.name);
+        }
     }
 }
