@@ -7,6 +7,7 @@ use lectern_db::{Db, usage, usage::MonthlyUsage};
 use lectern_shared::{clock::Clock, ids::WorkspaceId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tracing::Instrument;
 
 /// Something that whoever asks keeps for a run: dropped once what the run used is written down, however it ended.
 #[derive(Clone)]
@@ -64,8 +65,16 @@ impl UsageLedger {
         used.cost += cost.unwrap_or(0.0);
     }
 
-    /// Writes down what was used so far. What cannot be written is tried again when the last clone goes.
+    /// Writes down what was used so far, whatever becomes of the caller. What cannot be written is tried again when the last clone goes.
     pub(super) async fn settle(&self) {
+        let ledger = self.clone();
+        // In a task of its own: what it has taken of the ledger would be lost with a client that hangs up meanwhile.
+        let written = tokio::spawn(async move { ledger.write_down().await }.in_current_span());
+        // It fails only when the process is ending.
+        let _ = written.await;
+    }
+
+    async fn write_down(&self) {
         let used = std::mem::take(&mut *self.0.used.lock());
         if let Err(error) = write(&self.0.db, &self.0.clock, self.0.workspace, used).await {
             tracing::warn!(%error, "what a run used could not be written down");
@@ -106,4 +115,31 @@ async fn write(
     let used = MonthlyUsage::new(used.tokens, used.cost);
     usage::add(&mut tx, workspace, clock.now().month_start(), used).await?;
     tx.commit().await
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::poll;
+    use lectern_db::testing::{at, both, workspace};
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_run_used_counts_although_its_client_hangs_up_while_it_is_written_down() {
+        for t in &both().await {
+            let owner = workspace(&t.db, at(0)).await;
+            let (kept, is_over) = oneshot::channel::<()>();
+            let reservation = Some(RunReservation::of(kept));
+            let ledger = UsageLedger::new(t.db.clone(), Clock::manual(at(0)), owner, reservation);
+            ledger.add(7, None);
+            let mut settling = Box::pin(ledger.settle());
+            assert!(poll!(&mut settling).is_pending());
+            drop(settling);
+            drop(ledger);
+            assert!(is_over.await.is_err(), "it is dropped when all is written");
+            let counted = usage::of_month(&t.db, owner, at(0).month_start()).await.unwrap();
+            assert_eq!(counted.tokens, 7, "{}", t.name);
+        }
+    }
 }
