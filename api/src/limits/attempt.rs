@@ -87,8 +87,20 @@ pub(crate) struct PasswordAttempt {
 }
 
 impl PasswordAttempt {
+    /// One that is about to be counted. It is there before it counts: a client that hangs up meanwhile leaves no failure behind.
     pub(super) fn new(limits: Arc<LimiterState>, counted: AttemptRecord) -> Self {
         Self { limits, counted, decided: false }
+    }
+
+    /// It is counted in this process, since Redis could not be asked.
+    pub(super) fn counted_locally(mut self) -> Self {
+        self.counted.place = CounterScope::Local;
+        self
+    }
+
+    /// It was refused, and counts nowhere.
+    pub(super) fn refused(mut self) {
+        self.decided = true;
     }
 
     /// The password was wrong: the attempt stays counted.
@@ -137,5 +149,37 @@ impl AttemptSettlement {
             // It fails only when the runtime ends.
             let _ = task.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::poll;
+
+    use super::*;
+    use crate::limits::{
+        FailureRule, RateLimiter,
+        tests::{now, patient, redis, server, until},
+    };
+
+    #[tokio::test]
+    async fn a_guess_whose_client_hangs_up_while_it_is_counted_leaves_no_failure() {
+        let Some(url) = server() else { return };
+        let redis = redis(&url);
+        let limits = RateLimiter::counted_in(Some(patient(redis.clone())), None, FailureRule::SIGN_IN);
+        let counted = async || {
+            let pattern = format!("{}:*", redis.prefix());
+            let keys: Vec<String> =
+                ::redis::cmd("KEYS").arg(pattern).query_async(&mut redis.connection()).await.unwrap();
+            keys.len()
+        };
+        let begin = || limits.begin(AttemptKeys::at(LimitKey::account("ada")), now());
+        // Connects, and has Redis know the script, so that the next one is sent at once.
+        begin().await.unwrap().succeeded().wait().await;
+        let mut counting = Box::pin(begin());
+        assert!(poll!(&mut counting).is_pending());
+        until("the guess to be counted", async || counted().await == 1).await;
+        drop(counting);
+        until("the guess to be taken back", async || counted().await == 0).await;
     }
 }

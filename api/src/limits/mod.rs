@@ -208,15 +208,24 @@ impl RateLimiter {
         now: Timestamp,
     ) -> Result<PasswordAttempt, RetryAfter> {
         let id = rand::random();
-        let attempt =
-            |place| PasswordAttempt::new(Arc::clone(&self.0), AttemptRecord { guess, id, at: now, place });
-        if let Some(shared) = &self.0.shared
-            && let Some(decision) = shared.begin(self.0.rule, &guess, id).await
-        {
-            return decision.map(|()| attempt(CounterScope::Shared));
+        let counted = AttemptRecord { guess, id, at: now, place: CounterScope::Shared };
+        let attempt = PasswordAttempt::new(Arc::clone(&self.0), counted);
+        let decision = match &self.0.shared {
+            Some(shared) => shared.begin(self.0.rule, &guess, id).await,
+            None => None,
+        };
+        match decision {
+            Some(Ok(())) => Ok(attempt),
+            Some(Err(wait)) => {
+                attempt.refused();
+                Err(wait)
+            }
+            // An answer that came too late may have counted it in Redis: refused here, it is taken back there.
+            None => {
+                self.0.local.begin(self.0.rule, &guess, id, now)?;
+                Ok(attempt.counted_locally())
+            }
         }
-        self.0.local.begin(self.0.rule, &guess, id, now)?;
-        Ok(attempt(CounterScope::Local))
     }
 }
 

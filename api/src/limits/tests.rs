@@ -72,7 +72,7 @@ fn address(text: &str) -> LimitKey {
     LimitKey::address(text.parse().unwrap())
 }
 
-async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+pub(super) async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let started = Instant::now();
     while !condition().await {
         assert!(started.elapsed() < DEADLINE, "gave up waiting for {what}");
