@@ -178,9 +178,20 @@ impl FairPermit {
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ComputeStopped> {
+        self.run_and_keep(work).await.map(|(_turn, done)| done)
+    }
+
+    /// The same, and gives the turn back for what follows.
+    ///
+    /// # Errors
+    /// [`ComputeStopped`] when the work panicked.
+    pub(crate) async fn run_and_keep<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(Self, T), ComputeStopped> {
         let done = spawn_blocking(move || {
-            let _turn = self;
-            work()
+            let done = work();
+            (self, done)
         });
         done.await.map_err(|_| ComputeStopped)
     }
@@ -337,6 +348,18 @@ mod tests {
         assert!(poll!(&mut next).is_pending());
         drop(end);
         assert!(next.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_is_kept_for_what_follows_the_work_ends_after_that() {
+        let turns = turns(1, 1, 1);
+        let turn = turns.acquire("one").await.ok().unwrap();
+        let (turn, seven) = turn.run_and_keep(|| 7).await.unwrap();
+        let mut next = Box::pin(turns.acquire("other"));
+        assert!(poll!(&mut next).is_pending());
+        drop(turn);
+        assert!(next.await.is_ok());
+        assert_eq!(seven, 7);
     }
 
     #[tokio::test]

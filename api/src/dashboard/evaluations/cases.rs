@@ -24,7 +24,7 @@ use crate::{
         agents::AgentService,
         asking::AskService,
         creation::CreationOutcome,
-        evaluations::{EvaluationService, ImportFormat, ImportOutcome},
+        evaluations::{CaseFile, EvaluationService, ImportFormat, ImportOutcome},
     },
     state::AppState,
     v1::import_file,
@@ -81,9 +81,9 @@ pub(super) async fn add(
         Some(document) => json!([{"document": document.trim(), "quote": given(&body.quote)}]),
     };
     let line = json!({"question": body.question, "expect": expect, "note": given(&body.note)}).to_string();
-    let (actor, format) = (visitor.actor(), ImportFormat::JsonLines);
+    let file = CaseFile { format: ImportFormat::JsonLines, bytes: line.into_bytes(), turn: None };
     let told = |made: &ImportOutcome| Ok(query(made, false));
-    let added = evaluations.import(&actor, id, format, line.into_bytes(), once, told).await?;
+    let added = evaluations.import(&visitor.actor(), id, file, once, told).await?;
     Ok(visitor.go(&page_of(id, added)))
 }
 

@@ -1,6 +1,9 @@
 //! Two runs side by side.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+};
 
 use lectern_agents::evaluation::{CaseDifference, Comparison, compare};
 use lectern_db::evaluations::runs;
@@ -16,7 +19,7 @@ use super::EvaluationService;
 use crate::{error::ApiError, services::actor::Actor};
 
 /// Comparisons at once in a process: each has what is measured of both runs in memory.
-static COMPARISONS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+static COMPARISONS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
 /// Results that are read at a time.
 const READ: u32 = 200;
 
@@ -44,10 +47,11 @@ impl EvaluationService {
     ) -> Result<RunComparison, ApiError> {
         let run = self.find_run(actor, id, run).await?;
         let other = self.find_run(actor, id, other).await?;
-        let _turn = COMPARISONS.acquire().await.map_err(|_| ApiError::internal())?;
+        let turn = COMPARISONS.clone().acquire_owned().await.map_err(|_| ApiError::internal())?;
         let (these, others) = (self.measured(&run).await?, self.measured(&other).await?);
-        let done = ComputePool::per_core().run(move || compare(&these, &others)).await;
-        let (metrics, mut differences) = done.map_err(|_| ApiError::internal())?;
+        // With its turn: it goes on when whoever asked hangs up.
+        let done = ComputePool::per_core().run(move || (turn, compare(&these, &others))).await;
+        let (_turn, (metrics, mut differences)) = done.map_err(|_| ApiError::internal())?;
         let differing = differences.len();
         differences.truncate(limit);
         let told: Vec<EvaluationCaseId> = differences.iter().map(|difference| difference.case).collect();

@@ -33,6 +33,7 @@ use crate::{
         actor::{Actor, Permission},
         creation::{CreationOutcome, IdempotentRequest, ResponseEncoder},
     },
+    turns::FairPermit,
 };
 
 /// Characters of a name that is told.
@@ -43,6 +44,15 @@ const PAGE: u32 = 1_000;
 const EXPORTED: u32 = 500;
 /// The key of a document's metadata by which collections name it.
 const OWN_ID: &str = "_id";
+
+/// A file with cases.
+pub(crate) struct CaseFile {
+    pub(crate) format: ImportFormat,
+    pub(crate) bytes: Vec<u8>,
+    /// The turn in which it is taken in, if that is large enough for one. It ends when the cases are added, and not before the file is read:
+    /// that goes on when its sender hangs up.
+    pub(crate) turn: Option<FairPermit>,
+}
 
 /// What became of an imported file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,8 +84,7 @@ impl EvaluationService {
         &self,
         actor: &Actor,
         id: EvaluationId,
-        format: ImportFormat,
-        bytes: Vec<u8>,
+        file: CaseFile,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<ImportOutcome>,
     ) -> Result<CreationOutcome, ApiError> {
@@ -84,8 +93,10 @@ impl EvaluationService {
             return Ok(CreationOutcome::Before(told));
         }
         let evaluation = self.find(actor, id).await?;
-        let read = tokio::task::spawn_blocking(move || read(format, &bytes));
-        let ReadFile { cases: read, problems } = read.await.map_err(|_| ApiError::internal())??;
+        let CaseFile { format, bytes, turn } = file;
+        let read = tokio::task::spawn_blocking(move || (turn, read(format, &bytes)));
+        let (_turn, read) = read.await.map_err(|_| ApiError::internal())?;
+        let ReadFile { cases: read, problems } = read?;
         let known = self.known_documents(&evaluation, format, &read, problems).await?;
         let all = read.len();
         let resolved: Vec<ResolvedCase> = read.into_iter().filter_map(|case| resolve(case, &known)).collect();

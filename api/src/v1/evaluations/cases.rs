@@ -16,7 +16,7 @@ use lectern_shared::{
     secrets::{hex, sha256},
 };
 use serde::Serialize;
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::time::timeout;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
@@ -34,8 +34,8 @@ use crate::{
         actor::Actor,
         creation::{CreationOutcome, ResponseEncoder},
         evaluations::{
-            CaseChange, EvaluationService, ImportFormat, ImportOutcome, NewCase, NewCases, QuoteProblem,
-            QuoteReport, TraceCase,
+            CaseChange, CaseFile, EvaluationService, ImportFormat, ImportOutcome, NewCase, NewCases,
+            QuoteProblem, QuoteReport, TraceCase,
         },
         uploads::late,
     },
@@ -359,16 +359,16 @@ pub(crate) async fn import_file(
         let turn = IMPORTS.acquire(workspace).await.map_err(of_turn)?;
         ApiResult::Ok((turn, read_within(request, nonce, FILE_WITHIN).await?))
     });
-    let (_turn, SentCases { name, bytes, word }) = match opened {
+    let (turn, SentCases { name, bytes, word }) = match opened {
         Some(opened) => opened.while_in_force(reading).await?,
         None => reading.await?,
     };
-    let hashed = spawn_blocking(move || (hex(&sha256(&bytes)), bytes));
-    let (hash, bytes) = hashed.await.map_err(|_| ApiError::internal())?;
+    let (turn, (hash, bytes)) = turn.run_and_keep(move || (hex(&sha256(&bytes)), bytes)).await?;
     let content = format!("{hash} {name}");
     let key = if nonce.is_some() { IdempotencyKey::of_form(word.as_deref(), &content) } else { key };
     let once = key.once(actor, &path, content.as_bytes());
-    evaluations.import(actor, id, ImportFormat::of(&name, &bytes), bytes, once, tell).await
+    let file = CaseFile { format: ImportFormat::of(&name, &bytes), bytes, turn: Some(turn) };
+    evaluations.import(actor, id, file, once, tell).await
 }
 
 fn of_turn(error: PermitError) -> ApiError {
