@@ -10,8 +10,6 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    sync::mpsc,
-    time::Duration,
 };
 
 use lectern_parse::confine::{self, AccessGrant, RUN_FOLDER};
@@ -22,7 +20,6 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
     runtime::Handle,
-    sync::oneshot,
     time::timeout,
 };
 
@@ -32,8 +29,6 @@ const INPUT: &str = "{input}";
 const MAX_OUTPUT: u64 = 4 * 1024 * 1024;
 /// How much of what it says besides is kept for the log, in bytes.
 const COMPLAINT: u64 = 2_048;
-/// How long a start that was given up is waited for at most. It takes milliseconds, unless a disk does not answer.
-const GIVEN_UP_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why a page was not recognised.
 #[derive(Debug, thiserror::Error)]
@@ -140,33 +135,21 @@ fn find(name: &Path, settings: &OcrSettings) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join(name)).find(may_run)
 }
 
-/// Starts the command behind walls. They are put around a thread, whose children inherit them, so it is one that does
-/// nothing else and ends.
+/// Starts the command behind walls. They are put around a thread, whose children inherit them, so it is one that does nothing else and
+/// ends. It is waited for as blocking work, which a service that stops waits for too: else it would be gone before what was started in
+/// that moment is ended.
 async fn start(mut command: Command, grant: AccessGrant) -> io::Result<ProcessGroup> {
-    let (ended, has_ended) = mpsc::channel();
-    // Dropped after the receiver.
-    let _starting = StartingThread(has_ended);
-    let (sender, receiver) = oneshot::channel();
     let runtime = Handle::current();
-    std::thread::Builder::new().name("recognise".into()).spawn(move || {
-        let _ended = ended;
+    let starting = move || {
         let _inside = runtime.enter();
-        let started = confine::confine_thread(&grant).and_then(|_| command.spawn()).map(ProcessGroup);
-        // When nobody waits any more, dropping it ends the command.
-        let _unheard = sender.send(started);
-    })?;
-    receiver.await.map_err(io::Error::other)?
-}
-
-/// The thread that starts a program. It is waited for when this is dropped: a service that stops in that moment would be gone before the
-/// thread ends what it has started.
-struct StartingThread(mpsc::Receiver<()>);
-
-impl Drop for StartingThread {
-    fn drop(&mut self) {
-        // Nothing is ever sent: the other end goes with the thread.
-        let _gone = self.0.recv_timeout(GIVEN_UP_WITHIN);
-    }
+        confine::confine_thread(&grant).and_then(|_| command.spawn()).map(ProcessGroup)
+    };
+    let started = tokio::task::spawn_blocking(move || {
+        let thread = std::thread::Builder::new().name("recognise".into()).spawn(starting)?;
+        thread.join().map_err(|_| io::Error::other("its start panicked"))?
+    });
+    // When nobody waits for it any more, it is dropped once it is started, which ends it.
+    started.await.map_err(io::Error::other)?
 }
 
 /// A program that runs, with whatever it started. They end when this is dropped.
