@@ -42,7 +42,7 @@ pub struct LocalIndex {
 
 struct LocalIndexState {
     db: Db,
-    cache: IndexCache,
+    cache: Arc<IndexCache>,
     /// Scans and builds at once: as many as there are cores.
     compute: ComputePool,
     /// The most threads of one search.
@@ -68,7 +68,7 @@ impl LocalIndex {
         Self {
             inner: Arc::new(LocalIndexState {
                 db,
-                cache: IndexCache::new(budget),
+                cache: Arc::new(IndexCache::new(budget)),
                 compute: ComputePool::per_core(),
                 threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
                 read: tokio::sync::Mutex::new(()),

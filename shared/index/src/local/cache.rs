@@ -41,10 +41,31 @@ struct IndexCacheState {
     removed: HashSet<(WorkspaceId, GenerationId)>,
 }
 
-/// While it is held, what is removed is remembered.
-pub(super) struct CacheReadGuard<'a>(&'a IndexCache);
+/// While it is held, what is removed is remembered. What is inserted goes in by it, so that it is there until then, whatever becomes of
+/// the search that has read it.
+pub(super) struct CacheReadGuard(Arc<IndexCache>);
 
-impl Drop for CacheReadGuard<'_> {
+impl CacheReadGuard {
+    /// Keeps blocks, which hold all of these generations, unless they were kept or removed meanwhile. What was searched least
+    /// recently makes room.
+    pub(super) fn insert(
+        &self,
+        workspace: WorkspaceId,
+        generations: &[GenerationId],
+        blocks: Vec<PostingsBlock>,
+    ) {
+        let Self(cache) = self;
+        let now = cache.now();
+        let mut state = cache.state.write();
+        let wanted: Vec<_> =
+            generations.iter().copied().filter(|g| !state.removed.contains(&(workspace, *g))).collect();
+        state.arenas.entry(workspace).or_default();
+        state.change(workspace, |arena| arena.insert(&wanted, blocks, now));
+        state.evict(cache.capacity());
+    }
+}
+
+impl Drop for CacheReadGuard {
     fn drop(&mut self) {
         let mut state = self.0.state.write();
         state.readers -= 1;
@@ -81,9 +102,9 @@ impl IndexCache {
     }
 
     /// To be held from before something is read from the store until it is inserted.
-    pub(super) fn reading(&self) -> CacheReadGuard<'_> {
+    pub(super) fn reading(self: &Arc<Self>) -> CacheReadGuard {
         self.state.write().readers += 1;
-        CacheReadGuard(self)
+        CacheReadGuard(Arc::clone(self))
     }
 
     /// What is in memory of these generations, and what is not. Takes a moment when there are many.
@@ -105,23 +126,6 @@ impl IndexCache {
         let arena = state.arenas.get(&workspace);
         let is_missing = |g: &&GenerationId| arena.is_none_or(|arena| !arena.contains(**g));
         generations.iter().filter(is_missing).copied().collect()
-    }
-
-    /// Keeps blocks, which hold all of these generations, unless they were kept or removed meanwhile. What was searched least
-    /// recently makes room.
-    pub(super) fn insert(
-        &self,
-        workspace: WorkspaceId,
-        generations: &[GenerationId],
-        blocks: Vec<PostingsBlock>,
-    ) {
-        let now = self.now();
-        let mut state = self.state.write();
-        let wanted: Vec<_> =
-            generations.iter().copied().filter(|g| !state.removed.contains(&(workspace, *g))).collect();
-        state.arenas.entry(workspace).or_default();
-        state.change(workspace, |arena| arena.insert(&wanted, blocks, now));
-        state.evict(self.capacity());
     }
 
     /// Forgets a generation.
@@ -179,5 +183,25 @@ impl IndexCacheState {
         // What is left are generations without passages.
         self.arenas.clear();
         self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_removed_while_it_is_read_does_not_come_back() {
+        let cache = Arc::new(IndexCache::new(CacheBudget::new(1 << 20)));
+        let (workspace, generation) = (WorkspaceId::generate(), GenerationId::generate());
+        let others = [cache.reading(), cache.reading()];
+        cache.remove(workspace, generation);
+        for reading in others {
+            reading.insert(workspace, &[generation], Vec::new());
+            assert_eq!(cache.missing(workspace, &[generation]), [generation]);
+        }
+        // Whoever begins to read it now reads what is there.
+        cache.reading().insert(workspace, &[generation], Vec::new());
+        assert!(cache.missing(workspace, &[generation]).is_empty());
     }
 }

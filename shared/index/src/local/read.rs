@@ -49,20 +49,20 @@ impl LocalIndex {
     ) -> Result<(), IndexError> {
         for some in pieces(generations, sizes) {
             let _one_at_a_time = self.inner.read.lock().await;
-            let _reading = self.inner.cache.reading();
+            let reading = self.inner.cache.reading();
             // Another search may have read them meanwhile.
             let missing = self.inner.cache.missing(workspace, some);
             if missing.is_empty() {
                 continue;
             }
             let blocks = self.read(workspace, &missing).await?;
-            let index = Arc::clone(&self.inner);
+            let cache = Arc::clone(&self.inner.cache);
             self.inner
                 .compute
                 .run(move || {
-                    index.cache.insert(workspace, &missing, blocks);
-                    while let Some(merge) = index.cache.to_merge(workspace) {
-                        index.cache.merged(workspace, &merge, merge.run());
+                    reading.insert(workspace, &missing, blocks);
+                    while let Some(merge) = cache.to_merge(workspace) {
+                        cache.merged(workspace, &merge, merge.run());
                     }
                 })
                 .await?;

@@ -39,7 +39,7 @@ const SPACES: [(Uuid, usize); 2] = [(Uuid::from_u128(1), 19), (Uuid::from_u128(2
 fn index(db: &Db, capacity: u64, threads: usize) -> LocalIndex {
     let inner = LocalIndexState {
         db: db.clone(),
-        cache: IndexCache::new(CacheBudget::new(capacity)),
+        cache: Arc::new(IndexCache::new(CacheBudget::new(capacity))),
         compute: ComputePool::per_core(),
         threads,
         read: tokio::sync::Mutex::new(()),
