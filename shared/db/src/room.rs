@@ -9,7 +9,10 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -46,7 +49,7 @@ pub struct DiskReserve {
     /// Whether there may be no room: the last transaction broke off, or the reserve is in use.
     doubtful: AtomicBool,
     /// What was last found when there is none. Held while it is looked, so that one looks and the others wait.
-    lacking: Mutex<Option<LackOfRoom>>,
+    lacking: Arc<Mutex<Option<LackOfRoom>>>,
 }
 
 /// Nothing could be written.
@@ -71,7 +74,7 @@ impl DiskReserve {
             kept: AtomicBool::new(false),
             size: AtomicU64::new(RESERVED[0]),
             doubtful: AtomicBool::new(false),
-            lacking: Mutex::new(None),
+            lacking: Arc::default(),
         }
     }
 
@@ -124,13 +127,16 @@ impl DiskReserve {
     /// Looks whether there is room besides a reserve of one of these sizes, the first that is possible; not if that was done in
     /// the last `pause`.
     async fn look(&self, sizes: Vec<u64>, pause: Duration) -> Result<()> {
-        let mut lacking = self.lacking.lock().await;
+        let mut lacking = Arc::clone(&self.lacking).lock_owned().await;
         if !self.is_doubtful() {
             return Ok(());
         }
         if lacking.is_none_or(|lack| lack.at.elapsed() >= pause) {
             let (folder, kept) = (self.folder.clone(), self.kept.load(Ordering::Acquire));
-            match blocking(move || try_room(&folder, if kept { &sizes } else { &[] })).await {
+            let look = move || try_room(&folder, if kept { &sizes } else { &[] });
+            let (held, found) = blocking_with(lacking, look).await.map_err(sqlx::Error::Io)?;
+            lacking = held;
+            match found {
                 Ok(size) => {
                     self.size.store(size.unwrap_or(RESERVED[0]), Ordering::Release);
                     if lacking.take().is_some() {
@@ -163,9 +169,9 @@ impl DiskReserve {
         if !self.kept.load(Ordering::Acquire) {
             return;
         }
-        let _one_at_a_time = self.lacking.lock().await;
+        let one_at_a_time = Arc::clone(&self.lacking).lock_owned().await;
         let (folder, doubtful) = (self.folder.clone(), self.is_doubtful());
-        let is_full = blocking(move || {
+        let is_full = move || {
             if !folder.join(RESERVE).exists() {
                 return Ok(false);
             }
@@ -176,15 +182,13 @@ impl DiskReserve {
                 free(&folder)? >= NEEDED || try_file(&folder, NEEDED).is_ok()
             };
             Ok(!has_room)
-        });
+        };
         // What follows finds out for itself whether it can be written.
-        if !is_full.await.unwrap_or(false) {
-            return;
-        }
+        let Ok((one_at_a_time, Ok(true))) = blocking_with(one_at_a_time, is_full).await else { return };
         // Before there is room, which is not for those that begin meanwhile.
         self.doubt();
         let reserve = self.folder.join(RESERVE);
-        if blocking(move || fs::remove_file(reserve)).await.is_ok() {
+        if let Ok((_, Ok(()))) = blocking_with(one_at_a_time, move || fs::remove_file(reserve)).await {
             tracing::warn!("the disk is full: the reserve is given back to what frees room");
         }
     }
@@ -210,7 +214,19 @@ impl DiskReserve {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+    blocking_with((), work).await?.1
+}
+
+/// Does blocking work that goes on when whoever asked for it goes away, and holds on to something until it ends.
+async fn blocking_with<H: Send + 'static, T: Send + 'static>(
+    held: H,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<(H, io::Result<T>)> {
+    let done = tokio::task::spawn_blocking(move || {
+        let done = work();
+        (held, done)
+    });
+    done.await.map_err(io::Error::other)
 }
 
 fn free(folder: &Path) -> io::Result<u64> {
@@ -269,4 +285,29 @@ fn write(mut file: File, bytes: u64) -> io::Result<()> {
         left -= size as u64;
     }
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_looks_for_room_beside_somebody_whose_caller_has_gone() {
+        let lock = Arc::new(Mutex::new(()));
+        let (end, may_end) = mpsc::channel::<()>();
+        let look = move || {
+            let _ = may_end.recv();
+            Ok(())
+        };
+        let mut gone = Box::pin(blocking_with(Arc::clone(&lock).lock_owned().await, look));
+        assert!(poll!(&mut gone).is_pending());
+        drop(gone);
+        assert!(lock.try_lock().is_err());
+        drop(end);
+        drop(lock.lock().await);
+    }
 }
