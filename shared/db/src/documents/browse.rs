@@ -12,7 +12,7 @@ use lectern_shared::{
         job::JobState,
     },
 };
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 use sqlx::{Database, Encode, QueryBuilder, Type};
 use uuid::Uuid;
 
@@ -25,6 +25,9 @@ const BATCH: u32 = 500;
 const LETTERS: usize = 100;
 /// Whole numbers below this are written with all their digits and without an exponent, as floating-point numbers too.
 const PLAIN: u64 = 1_000_000_000_000_000;
+
+/// The owner's own values.
+type DocumentMetadata = Json<Map<String, Value>>;
 
 /// In which order documents are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,10 +78,10 @@ impl MetadataMatch {
         Self { key: key.to_owned(), values: std::iter::once(Value::from(value)).chain(read).collect() }
     }
 
-    /// Whether a document passes.
-    fn is_met(&self, document: &Document) -> bool {
+    /// Whether a document with this metadata passes.
+    fn is_met(&self, metadata: Option<&DocumentMetadata>) -> bool {
         let is_one = |own: &Value| self.values.iter().any(|value| is_same(own, value));
-        match document.metadata.as_ref().and_then(|Json(metadata)| metadata.get(&self.key)) {
+        match metadata.and_then(|Json(metadata)| metadata.get(&self.key)) {
             None => false,
             Some(Value::Array(items)) => items.iter().any(is_one),
             Some(own) => is_one(own),
@@ -166,6 +169,17 @@ macro_rules! and_passes {
     };
 }
 
+/// Goes on with a statement over documents, and their jobs where a filter looks at them.
+macro_rules! from_documents {
+    ($query:ident, $filter:ident) => {
+        $query.push(" FROM documents d");
+        if $filter.state.is_some() {
+            $query.push(" JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'");
+        }
+        $query.push(" WHERE d.deleted_at IS NULL");
+    };
+}
+
 /// At most `limit` of a workspace's documents that pass a filter, those that come behind `after` in this order.
 pub async fn browse(
     db: &Db,
@@ -185,7 +199,9 @@ pub async fn browse(
         let has_more = batch.len() == BATCH as usize;
         after = batch.last().map(|document| document.id);
         let room = (limit as usize).saturating_sub(found.len());
-        found.extend(batch.into_iter().filter(|document| wanted.is_met(document)).take(room));
+        found.extend(
+            batch.into_iter().filter(|document| wanted.is_met(document.metadata.as_ref())).take(room),
+        );
         if !has_more || found.len() >= limit as usize {
             return Ok(found);
         }
@@ -194,20 +210,46 @@ pub async fn browse(
 
 /// How many of a workspace's documents pass a filter, up to `most`.
 pub async fn count(db: &Db, workspace: WorkspaceId, filter: &DocumentFilter, most: u32) -> Result<u64> {
-    if filter.metadata.is_some() {
-        return Ok(browse(db, workspace, filter, DocumentOrder::Newest, None, most).await?.len() as u64);
+    if let Some(wanted) = &filter.metadata {
+        return count_read(db, workspace, filter, wanted, most).await;
     }
     let count: i64 = on!(db, |c| async {
-        let mut query = QueryBuilder::new("SELECT COUNT(*) FROM (SELECT 1 AS one FROM documents d");
-        if filter.state.is_some() {
-            query.push(" JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'");
-        }
-        query.push(" WHERE d.deleted_at IS NULL AND d.workspace_id = ").push_bind(workspace);
+        let mut query = QueryBuilder::new("SELECT COUNT(*) FROM (SELECT 1 AS one");
+        from_documents!(query, filter);
+        query.push(" AND d.workspace_id = ").push_bind(workspace);
         and_passes!(query, workspace, filter);
         query.push(" LIMIT ").push_bind(i64::from(most)).push(") AS found");
         query.build_query_scalar().fetch_one(c).await
     })?;
     Ok(count.unsigned_abs())
+}
+
+/// [`count`], of documents whose metadata has to be read for it. Nothing else of them is.
+async fn count_read(
+    db: &Db,
+    workspace: WorkspaceId,
+    filter: &DocumentFilter,
+    wanted: &MetadataMatch,
+    most: u32,
+) -> Result<u64> {
+    let (mut found, mut behind) = (0, DocumentId::from(Uuid::max()));
+    while found < most as usize {
+        let batch: Vec<(DocumentId, Option<DocumentMetadata>)> = on!(db, |c| async {
+            let mut query = QueryBuilder::new("SELECT d.id, d.metadata");
+            from_documents!(query, filter);
+            // The newest first, as [`candidates`] has them.
+            query.push(" AND d.workspace_id >= ").push_bind(workspace);
+            query.push(" AND (d.workspace_id, d.id) < (").push_bind(workspace).push(", ");
+            query.push_bind(behind).push(")");
+            and_passes!(query, workspace, filter);
+            query.push(" ORDER BY d.workspace_id DESC, d.id DESC LIMIT ").push_bind(i64::from(BATCH));
+            query.build_query_as().fetch_all(c).await
+        })?;
+        found += batch.iter().filter(|(_, metadata)| wanted.is_met(metadata.as_ref())).count();
+        let Some((last, _)) = batch.last().filter(|_| batch.len() == BATCH as usize) else { break };
+        behind = *last;
+    }
+    Ok(u64::from(most).min(found as u64))
 }
 
 /// [`browse`], with documents that have the metadata only by the look of it.

@@ -177,6 +177,7 @@ async fn what_passes_a_filter_is_counted_up_to_a_bound() {
         let named = DocumentFilter { name: "PEOPLE".to_owned(), ..DocumentFilter::default() };
         let queued = DocumentFilter { state: Some(JobState::Queued), ..DocumentFilter::default() };
         let dead = DocumentFilter { state: Some(JobState::Dead), ..DocumentFilter::default() };
+        let metadata = having("dept", "people").metadata;
         for (filter, most, expected) in [
             (&DocumentFilter::default(), 10, 3),
             (&DocumentFilter::default(), 2, 2),
@@ -185,6 +186,8 @@ async fn what_passes_a_filter_is_counted_up_to_a_bound() {
             (&dead, 10, 0),
             (&having("dept", "people"), 10, 2),
             (&having("dept", "people"), 1, 1),
+            (&DocumentFilter { metadata: metadata.clone(), ..queued.clone() }, 10, 2),
+            (&DocumentFilter { metadata, ..dead.clone() }, 10, 0),
         ] {
             let counted = count(&t.db, owner, filter, most).await.unwrap();
             assert_eq!(counted, expected, "{}: {filter:?}", t.name);
