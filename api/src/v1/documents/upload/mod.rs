@@ -2,6 +2,8 @@
 
 mod about;
 
+use std::future::ready;
+
 use axum::{
     Extension,
     extract::{DefaultBodyLimit, Request, State},
@@ -24,6 +26,7 @@ use crate::{
     response::ApiResult,
     services::{
         actor::Actor,
+        creation::IdempotentRequest,
         documents::DocumentDetails,
         uploads::{
             FileDescription, LONGEST_UPLOAD, NewFile, NewUpload, UploadService, UploadSlot, UploadTarget,
@@ -75,13 +78,9 @@ async fn upload(
     caller: Caller,
     request: Request,
 ) -> ApiResult {
-    let key = IdempotencyKey::of(request.headers())?;
-    let path = request.uri().path().to_owned();
-    let form = MultipartForm::of(request).await?;
-    let (actor, target) = (caller.actor(), UploadTarget::NewDocument);
-    let received = receive(&uploads, &actor, Some(&opened), target, form, None).await?;
+    let (actor, target) = (caller.actor(), ready(Ok(UploadTarget::NewDocument)));
+    let (once, received) = receive_once(&uploads, &actor, &opened, target, request).await?;
     let ReceivedForm::<NewUpload> { turn: _turn, file, new, .. } = received;
-    let once = key.once(&actor, &path, new.identity(&file).as_bytes());
     let show = json_encoder(|made: &DocumentDetails| Ok(DocumentView::from(made.clone())));
     uploads.complete(&actor, file, new, once, show).await.map(creation_response)
 }
@@ -126,14 +125,10 @@ async fn replace(
     PathId(id): PathId<DocumentId>,
     request: Request,
 ) -> ApiResult {
-    let key = IdempotencyKey::of(request.headers())?;
-    let path = request.uri().path().to_owned();
-    let form = MultipartForm::of(request).await?;
     let actor = caller.actor();
-    let target = uploads.target(&actor, id).await?;
-    let received = receive(&uploads, &actor, Some(&opened), target, form, None).await?;
+    let target = uploads.target(&actor, id);
+    let (once, received) = receive_once(&uploads, &actor, &opened, target, request).await?;
     let ReceivedForm::<NewFile> { turn: _turn, file, new, .. } = received;
-    let once = key.once(&actor, &path, new.identity(&file).as_bytes());
     let show = json_encoder(|made: &DocumentDetails| Ok(DocumentView::from(made.clone())));
     uploads.replace(&actor, file, new, once, show).await.map(creation_response)
 }
@@ -146,6 +141,23 @@ pub(crate) struct ReceivedForm<T> {
     pub(crate) new: T,
     /// What stood in the part by which a page tells one form from another.
     pub(crate) nonce: Option<String>,
+}
+
+/// Reads the form of a request to its end, and stores its file for what `target` finds; with what tells whether the request is the same one
+/// again.
+async fn receive_once<T: FileDescription>(
+    uploads: &UploadService,
+    actor: &Actor,
+    opened: &RequestCredential,
+    target: impl Future<Output = ApiResult<UploadTarget>> + Send,
+    request: Request,
+) -> ApiResult<(IdempotentRequest, ReceivedForm<T>)> {
+    let key = IdempotencyKey::of(request.headers())?;
+    let path = request.uri().path().to_owned();
+    let form = MultipartForm::of(request).await?;
+    let received: ReceivedForm<T> = receive(uploads, actor, Some(opened), target.await?, form, None).await?;
+    let once = key.once(actor, &path, received.new.identity(&received.file).as_bytes());
+    Ok((once, received))
 }
 
 /// Reads a form to its end, and stores its file: in its sender's turn, and for as long as they may do it. `nonce` names the part by which a
