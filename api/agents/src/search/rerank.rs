@@ -3,8 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::StreamExt as _;
-use lectern_embed::{ModelState, PassageScore, RerankModel};
+use futures::{StreamExt as _, stream::BoxStream};
+use lectern_embed::{ModelState, PassageScore, RerankError, RerankModel, Reranker};
 use lectern_shared::{metrics::Metrics, model::language::Language};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,13 @@ pub struct RerankReport {
     pub problem: Option<String>,
 }
 
+impl RerankReport {
+    /// Of a model that has judged nothing yet.
+    fn by(reranker: &dyn Reranker) -> Self {
+        Self { model: Some(reranker.name().to_owned()), ..Self::default() }
+    }
+}
+
 /// The model, and how it did lately. Clones are the same.
 #[derive(Clone)]
 pub(super) struct RerankStage {
@@ -76,6 +83,51 @@ impl RerankStage {
         passages: &mut [PassageHit],
         of_passage: impl Fn(&PassageHit) -> Option<Language>,
     ) -> RerankReport {
+        let reranker = match self.model_for(language, patience) {
+            Ok(reranker) => reranker,
+            Err(report) => return report,
+        };
+        let judged: Vec<usize> = passages
+            .iter()
+            .enumerate()
+            .take(self.model.candidates())
+            .filter(|(_, passage)| of_passage(passage).is_none_or(|language| reranker.knows(language)))
+            .map(|(place, _)| place)
+            .collect();
+        let mut report = RerankReport { candidates: judged.len(), ..RerankReport::by(&*reranker) };
+        // One passage alone has no other order.
+        if judged.len() < 2 {
+            return report;
+        }
+        let within = match patience {
+            RerankPatience::Budget => self.model.budget(),
+            RerankPatience::Whole => WHOLE_WITHIN,
+        };
+        let texts = judged.iter().filter_map(|place| passages.get(*place)).map(text_of).collect();
+        let began = Instant::now();
+        let scoring = reranker.score(question.to_owned(), texts, within);
+        let (scores, problem) = scores_until(began + within, judged.len(), scoring).await;
+        report.problem = problem;
+        report.scored = scores.iter().flatten().count();
+        report.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.metrics.reranked(report.candidates, report.scored, began.elapsed());
+        if patience == RerankPatience::Budget && report.scored == 0 {
+            *self.silent_until.lock() = Some(Instant::now() + SILENT_FOR);
+        }
+        let scored = judged.into_iter().zip(scores).filter_map(|(place, score)| Some((place, score?)));
+        reorder(passages, scored.collect());
+        report
+    }
+
+    /// The model, if it can be asked now what answers a question in this language.
+    ///
+    /// # Errors
+    /// Why passages keep their places.
+    fn model_for(
+        &self,
+        language: Language,
+        patience: RerankPatience,
+    ) -> Result<Arc<dyn Reranker>, RerankReport> {
         let Some(reranker) = self.model.current() else {
             let problem = match self.model.state() {
                 ModelState::Off => "there is no reranker (LECTERN_RERANKER)".to_owned(),
@@ -84,68 +136,41 @@ impl RerankStage {
                     "the reranker is not there yet".to_owned()
                 }
             };
-            return RerankReport { problem: Some(problem), ..RerankReport::default() };
+            return Err(RerankReport { problem: Some(problem), ..RerankReport::default() });
         };
-        let mut report = RerankReport { model: Some(reranker.name().to_owned()), ..RerankReport::default() };
-        if !reranker.knows(language) {
-            report.problem = Some("the reranker does not know the question's language".to_owned());
-            return report;
-        }
-        let within = match patience {
-            RerankPatience::Budget => self.model.budget(),
-            RerankPatience::Whole => WHOLE_WITHIN,
+        let is_silent = || self.silent_until.lock().is_some_and(|until| Instant::now() < until);
+        let problem = if !reranker.knows(language) {
+            "the reranker does not know the question's language"
+        } else if patience == RerankPatience::Budget && is_silent() {
+            "the reranker did not answer in time lately"
+        } else {
+            return Ok(reranker);
         };
-        let hurries = patience == RerankPatience::Budget;
-        if hurries && self.silent_until.lock().is_some_and(|until| Instant::now() < until) {
-            report.problem = Some("the reranker did not answer in time lately".to_owned());
-            return report;
-        }
-        let judged: Vec<usize> = passages
-            .iter()
-            .enumerate()
-            .take(self.model.candidates())
-            .filter(|(_, passage)| of_passage(passage).is_none_or(|language| reranker.knows(language)))
-            .map(|(place, _)| place)
-            .collect();
-        report.candidates = judged.len();
-        // One passage alone has no other order.
-        if judged.len() < 2 {
-            return report;
-        }
-        let texts = judged.iter().filter_map(|place| passages.get(*place)).map(text_of).collect();
-        let began = Instant::now();
-        let deadline = began + within;
-        let mut scores: Vec<Option<f32>> = vec![None; judged.len()];
-        let mut scoring = reranker.score(question.to_owned(), texts, within);
-        loop {
-            match timeout_at(deadline, scoring.next()).await {
-                Ok(None) => break,
-                Ok(Some(Ok(PassageScore { place, score }))) => {
-                    if let Some(slot) = scores.get_mut(place) {
-                        *slot = Some(score);
-                    }
-                }
-                Ok(Some(Err(error))) => {
-                    tracing::warn!(%error, "passages keep the order in which they were found");
-                    report.problem = Some(error.to_string());
-                    break;
-                }
-                Err(_) => {
-                    report.problem = Some("the time for it was over (LECTERN_RERANK_BUDGET)".to_owned());
-                    break;
+        Err(RerankReport { problem: Some(problem.to_owned()), ..RerankReport::by(&*reranker) })
+    }
+}
+
+/// The scores that come until a time, by the places of the passages, and why there are not more.
+async fn scores_until(
+    deadline: Instant,
+    passages: usize,
+    mut scoring: BoxStream<'static, Result<PassageScore, RerankError>>,
+) -> (Vec<Option<f32>>, Option<String>) {
+    let mut scores = vec![None; passages];
+    loop {
+        match timeout_at(deadline, scoring.next()).await {
+            Ok(None) => return (scores, None),
+            Ok(Some(Ok(PassageScore { place, score }))) => {
+                if let Some(slot) = scores.get_mut(place) {
+                    *slot = Some(score);
                 }
             }
+            Ok(Some(Err(error))) => {
+                tracing::warn!(%error, "passages keep the order in which they were found");
+                return (scores, Some(error.to_string()));
+            }
+            Err(_) => return (scores, Some("the time for it was over (LECTERN_RERANK_BUDGET)".to_owned())),
         }
-        drop(scoring);
-        report.scored = scores.iter().flatten().count();
-        report.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.metrics.reranked(report.candidates, report.scored, began.elapsed());
-        if hurries && report.scored == 0 {
-            *self.silent_until.lock() = Some(Instant::now() + SILENT_FOR);
-        }
-        let scored = judged.into_iter().zip(scores).filter_map(|(place, score)| Some((place, score?)));
-        reorder(passages, scored.collect());
-        report
     }
 }
 
