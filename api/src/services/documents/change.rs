@@ -103,6 +103,27 @@ enum ReindexScope {
     Ingest,
 }
 
+/// What becomes of what opens a document's source.
+enum AuthorizationChange {
+    Kept,
+    /// Another one, sealed, or none.
+    To(Option<Vec<u8>>),
+}
+
+impl AuthorizationChange {
+    fn is_change(&self) -> bool {
+        matches!(self, Self::To(_))
+    }
+
+    /// What is stored then.
+    fn sealed<'a>(&'a self, source: &'a DocumentSource) -> Option<&'a [u8]> {
+        match self {
+            Self::Kept => source.authorization_sealed.as_deref(),
+            Self::To(sealed) => sealed.as_deref(),
+        }
+    }
+}
+
 impl DocumentService {
     /// Changes a document, which is as it is returned afterwards.
     ///
@@ -130,6 +151,7 @@ impl DocumentService {
         Ok(after)
     }
 
+    /// Stores what is to be different, and queues what that makes necessary.
     async fn apply(
         &self,
         actor: &Actor,
@@ -146,23 +168,7 @@ impl DocumentService {
         let splitter = change.splitter.as_ref().map_or(splitter_before, Option::as_ref);
         let metadata_before = before.metadata.as_ref().map(|Json(metadata)| metadata);
         let metadata = change.metadata.as_ref().map_or(metadata_before, Option::as_ref);
-        let authorization = match &change.authorization {
-            Some(given) => {
-                // Without an address there is nothing that it could open.
-                let given = given.as_ref().filter(|_| !url.is_empty());
-                if self.is_same(source, given)? {
-                    None
-                } else {
-                    Some(given.map(|given| self.seal(id, given)).transpose()?)
-                }
-            }
-            // It goes with the address that it was given for.
-            None if source.authorization_sealed.is_some() && is_gone(source, url) => Some(None),
-            None => {
-                check_kept_authorization(source, url)?;
-                None
-            }
-        };
+        let authorization = self.resulting_authorization(change, source, url)?;
         let after = Row {
             id,
             owner,
@@ -174,17 +180,14 @@ impl DocumentService {
             metadata,
             splitter,
             pages,
-            authorization_sealed: match &authorization {
-                Some(changed) => changed.as_deref(),
-                None => source.authorization_sealed.as_deref(),
-            },
+            authorization_sealed: authorization.sealed(source),
         };
         let named_anew = after.name != before.name;
         let source_changed = after.url != source.url
             || after.content != source.content.as_deref()
             || pages != pages_of(source)
             || splitter != splitter_before
-            || authorization.is_some();
+            || authorization.is_change();
         let filters_changed = metadata != metadata_before;
         if !(named_anew || source_changed || filters_changed || after.description != before.description) {
             return Ok(ReindexScope::Nothing);
@@ -193,23 +196,45 @@ impl DocumentService {
         if named_anew || filters_changed || after.url != source.url {
             db::documents::bump_search_epoch(tx, workspace).await?;
         }
-        let bytes = |content: Option<&str>| content.map_or(0, str::len) as u64;
-        let more = bytes(after.content).saturating_sub(bytes(source.content.as_deref()));
-        // Whoever has too much may change it, as long as it does not become more.
-        if more > 0 {
-            check_stored_bytes(&self.settings, tx, actor, workspace, more).await?;
-        }
-        db::documents::update(tx, &after, self.clock.now()).await?;
-        if after.content != source.content.as_deref() {
-            db::documents::content::set(tx, id, after.content).await?;
-        }
-        if authorization.is_some() {
+        self.store_changed(actor, tx, source, &after).await?;
+        if authorization.is_change() {
             self.audit.note(tx, actor, AuditAction::SecretChanged, "document", id).await?;
         }
         if !(named_anew || source_changed) {
             return Ok(ReindexScope::Nothing);
         }
-        if !self.jobs.enqueue_ingest(tx, workspace, id).await? {
+        self.queue_changed(tx, before, source_changed).await
+    }
+
+    /// Stores a document as it is to be, if there is room for it.
+    async fn store_changed(
+        &self,
+        actor: &Actor,
+        tx: &mut Tx,
+        source: &DocumentSource,
+        after: &Row<'_>,
+    ) -> Result<(), ApiError> {
+        let bytes = |content: Option<&str>| content.map_or(0, str::len) as u64;
+        let more = bytes(after.content).saturating_sub(bytes(source.content.as_deref()));
+        // Whoever has too much may change it, as long as it does not become more.
+        if more > 0 {
+            check_stored_bytes(&self.settings, tx, actor, after.owner.workspace_id, more).await?;
+        }
+        db::documents::update(tx, after, self.clock.now()).await?;
+        if after.content != source.content.as_deref() {
+            db::documents::content::set(tx, after.id, after.content).await?;
+        }
+        Ok(())
+    }
+
+    /// Queues a document that was changed, to be ingested as far as it has to be.
+    async fn queue_changed(
+        &self,
+        tx: &mut Tx,
+        before: &Document,
+        source_changed: bool,
+    ) -> Result<ReindexScope, ApiError> {
+        if !self.jobs.enqueue_ingest(tx, before.owner.workspace_id, before.id).await? {
             return Err(unknown());
         }
         // Its passages are those of its source only when its last ingestion ended well.
@@ -217,8 +242,32 @@ impl DocumentService {
         if source_changed || !current {
             return Ok(ReindexScope::Ingest);
         }
-        db::documents::from_stored(tx, id, &before.ingestion.warnings.0).await?;
+        db::documents::from_stored(tx, before.id, &before.ingestion.warnings.0).await?;
         Ok(ReindexScope::Index)
+    }
+
+    /// What becomes of the authorization of a document that is then at this address.
+    fn resulting_authorization(
+        &self,
+        change: &DocumentChange,
+        source: &DocumentSource,
+        url: &str,
+    ) -> Result<AuthorizationChange, ApiError> {
+        let Some(given) = &change.authorization else {
+            // It goes with the address that it was given for.
+            if source.authorization_sealed.is_some() && is_gone(source, url) {
+                return Ok(AuthorizationChange::To(None));
+            }
+            check_kept_authorization(source, url)?;
+            return Ok(AuthorizationChange::Kept);
+        };
+        // Without an address there is nothing that it could open.
+        let given = given.as_ref().filter(|_| !url.is_empty());
+        if self.is_same(source, given)? {
+            return Ok(AuthorizationChange::Kept);
+        }
+        let sealed = given.map(|given| self.seal(source.id, given)).transpose()?;
+        Ok(AuthorizationChange::To(sealed))
     }
 
     /// Whether a document's authorization is this one already.
