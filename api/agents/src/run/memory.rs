@@ -28,17 +28,28 @@ const PIECE: usize = 96;
 /// Stands for what is left out of a text.
 const MARK: &str = " … ";
 
-/// The turns of somebody's session, oldest first, within the room that the model has for them.
+/// The conversation that a question belongs to, as far as the model is told of it.
+#[derive(Default)]
+pub(super) struct RecalledSession {
+    /// A question and its answer each, oldest first.
+    pub(super) turns: Vec<(String, String)>,
+    /// The last time that it was erased, where it is remembered.
+    pub(super) last_erasure: Option<Uuid>,
+}
+
+/// Somebody's session, within the room that the model has for it.
 pub(super) async fn recall(
     parts: &AgentParts,
     owner: RunOwner,
     agent: &Agent,
     session: &str,
-) -> Result<Vec<(String, String)>, AgentError> {
+) -> Result<RecalledSession, AgentError> {
+    // First: of what is erased from here on, the answer is not remembered.
+    let last_erasure = db::memory::last_erasure(&parts.db, owner, agent.id, session).await?;
     let turns = db::memory::latest(&parts.db, owner, agent.id, session, room(agent)).await?;
     // Numbers of sources mean others in another turn.
     let told = |turn: ConversationTurn| (turn.question, markers::strip_markers(&turn.answer));
-    Ok(turns.into_iter().rev().map(told).collect())
+    Ok(RecalledSession { turns: turns.into_iter().rev().map(told).collect(), last_erasure })
 }
 
 /// Tokens of the turns of a session that an agent's model is told, at most.
@@ -166,16 +177,6 @@ fn cut(text: &str, bytes: usize) -> String {
     let (head, _) = text.split_at(text.floor_char_boundary(half));
     let (_, tail) = text.split_at(text.ceil_char_boundary(text.len() - half));
     format!("{}{MARK}{}", head.trim_end(), tail.trim_start())
-}
-
-/// The last time that somebody's session was erased. To be asked before its turns are [recalled](recall).
-pub(super) async fn last_erasure(
-    parts: &AgentParts,
-    owner: RunOwner,
-    agent: &Agent,
-    session: &str,
-) -> Result<Option<Uuid>, AgentError> {
-    Ok(db::memory::last_erasure(&parts.db, owner, agent.id, session).await?)
 }
 
 /// A turn that is to be remembered.

@@ -25,7 +25,7 @@ use super::{
     agent_run::SEARCH,
     instructions,
     ledger::UsageLedger,
-    memory,
+    memory::{self, RecalledSession},
     meter::RunMeter,
     outside::{CallTarget, LiveEnvironment},
     setup::{AnswerStyle, OfferedFunction, RenderedPrompt, RunLimits, RunSetup},
@@ -141,23 +141,18 @@ pub(super) async fn prepare(
         template.as_ref().map(render).transpose()
     };
     let bare = render(&[])?;
-    let last_erasure = match &question.session {
-        Some(session) if agent.has_memory => {
-            memory::last_erasure(parts, bounds.owner, &agent, session).await?
-        }
-        Some(_) | None => None,
-    };
-    let history = match &question.session {
+    let RecalledSession { turns, last_erasure } = match &question.session {
         Some(session) if agent.has_memory => memory::recall(parts, bounds.owner, &agent, session).await?,
-        Some(_) => Vec::new(),
-        None if question.history.is_empty() => Vec::new(),
+        Some(_) => RecalledSession::default(),
+        None if question.history.is_empty() => RecalledSession::default(),
         None => {
             let searched = if documents.is_empty() { 0 } else { usize::try_from(passages).unwrap_or(0) };
             let others = searched + memory::tokens_besides(question, bare.as_ref(), &functions);
-            memory::latest(memory::told_room(&llm, max_tokens, others), &question.history)
+            let turns = memory::latest(memory::told_room(&llm, max_tokens, others), &question.history);
+            RecalledSession { turns, last_erasure: None }
         }
     };
-    let history = memory::held(PROMPT, template.as_ref(), bare.as_ref(), history);
+    let history = memory::held(PROMPT, template.as_ref(), bare.as_ref(), turns);
     let prompt = if history.is_empty() { bare } else { render(&history)? };
     let setup = RunSetup {
         trace: TraceId::generate(),
