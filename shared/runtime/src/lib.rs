@@ -3,6 +3,7 @@
 
 pub(crate) mod data_dir;
 pub mod health;
+mod index;
 pub mod leased;
 pub mod metrics;
 pub mod process;
@@ -19,9 +20,9 @@ use std::{
 
 use futures::future::LocalBoxFuture;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use lectern_db::{self as db, Db, DbError, jobs::ReindexTarget, migrate::SchemaStatus, singletons, storage};
+use lectern_db::{self as db, Db, DbError, jobs::ReindexTarget, migrate::SchemaStatus, singletons};
 use lectern_embed::{EmbeddingModels, RerankModel};
-use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, metered::MeteredIndex};
+use lectern_index::SearchIndex;
 use lectern_jobs::{Doorbell, JobQueue};
 use lectern_shared::{
     blobs::{BlobError, BlobLocation, BlobStore},
@@ -39,8 +40,12 @@ use secrecy::SecretString;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::health::WriteProbe;
-pub use crate::{data_dir::make_private, start_error::RuntimeStartError};
+pub use crate::{
+    data_dir::make_private,
+    index::{INDEX, index_name},
+    start_error::RuntimeStartError,
+};
+use crate::{health::WriteProbe, index::IndexOpenMode};
 
 /// How long a start waits for the servers that it needs: they may be starting too.
 const WAIT_FOR_SERVERS: Duration = Duration::from_mins(1);
@@ -143,17 +148,7 @@ impl Runtime {
         if is_service {
             db.prepare_probes();
         }
-        let is_behind = match db::migrate::standing(&db).await? {
-            SchemaStatus::Current => false,
-            SchemaStatus::Newer(version) => return Err(RuntimeStartError::NewerSchema(version)),
-            SchemaStatus::Empty if is_service => {
-                db::migrate::run(&db).await?;
-                false
-            }
-            SchemaStatus::Empty => return Err(RuntimeStartError::Nothing(place_of(&settings.database))),
-            SchemaStatus::Older(_) | SchemaStatus::Altered(_) if is_service => true,
-            SchemaStatus::Older(_) | SchemaStatus::Altered(_) => return Err(RuntimeStartError::OtherSchema),
-        };
+        let is_behind = is_schema_behind(&settings, &db, is_service).await?;
         let keyring = Arc::new(open_keyring(&settings, &db).await?);
         let instance = instance_id(&db).await?;
         let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
@@ -170,33 +165,17 @@ impl Runtime {
             db::migrate::run(&db).await?;
         }
         // Before the index is asked for: a process with another one need not wait for it.
-        let index_known = index_is == IndexOpenMode::AsBefore && check_index(&settings, &db).await?;
+        let index_known = index_is == IndexOpenMode::AsBefore && index::check(&settings, &db).await?;
         let doorbell = redis.clone().map_or_else(Doorbell::local, Doorbell::redis);
         let jobs = JobQueue::new(&db, Clock::system(), settings.jobs.clone(), doorbell);
         jobs.follow_database_clock().await?;
         let clock = Clock::system();
         let metrics = Arc::new(Metrics::new(clock.now()));
-        let metered = Arc::clone(&metrics);
         let budget = CacheBudget::new(settings.index_cache);
-        let index: Arc<dyn SearchIndex> = match &settings.qdrant {
-            None => {
-                Arc::new(MeteredIndex::new(LocalIndex::within(db.in_background(), budget.clone()), metered))
-            }
-            Some(config) => {
-                let open = || QdrantIndex::open(config, &instance, index_known);
-                let away = |error: &IndexError| matches!(error, IndexError::Engine(_));
-                Arc::new(MeteredIndex::new(retry_while_away("Qdrant", open, away).await?, metered))
-            }
-        };
+        let index = index::open(&settings, &db, &instance, index_known, &budget, &metrics).await?;
         if index_is == IndexOpenMode::AsBefore {
             // Only now: an address that was wrong at the first start must not be held against the right one.
-            let mut tx = db.begin_essential().await?;
-            singletons::claim(&mut tx, INDEX, index_name(&settings)).await?;
-            if settings.limits.storage_bytes.is_none() {
-                storage::forget_sums(&mut tx).await?;
-            }
-            tx.commit().await?;
-            check_index(&settings, &db).await?;
+            index::claim(&settings, &db).await?;
         }
         let models = EmbeddingModels::new(&settings.embedding);
         let reranker = RerankModel::new(&settings.rerank);
@@ -252,6 +231,21 @@ impl Runtime {
     }
 }
 
+/// Whether the schema has to be brought up to date. Where there is none, a service makes it at once.
+async fn is_schema_behind(settings: &Settings, db: &Db, is_service: bool) -> Result<bool, RuntimeStartError> {
+    match db::migrate::standing(db).await? {
+        SchemaStatus::Current => Ok(false),
+        SchemaStatus::Newer(version) => Err(RuntimeStartError::NewerSchema(version)),
+        SchemaStatus::Empty if is_service => {
+            db::migrate::run(db).await?;
+            Ok(false)
+        }
+        SchemaStatus::Empty => Err(RuntimeStartError::Nothing(place_of(&settings.database))),
+        SchemaStatus::Older(_) | SchemaStatus::Altered(_) if is_service => Ok(true),
+        SchemaStatus::Older(_) | SchemaStatus::Altered(_) => Err(RuntimeStartError::OtherSchema),
+    }
+}
+
 /// Where a store is, for the operator.
 fn place_of(database: &DatabaseLocation) -> String {
     match database {
@@ -292,34 +286,8 @@ fn lock_data_dir(settings: &Settings, role: ProcessRole) -> Result<Option<Arc<Fi
     })
 }
 
-/// The name under which it is recorded where the documents are indexed.
-pub const INDEX: &str = "index";
 /// The name under which the mark of the blob store is recorded.
 pub const BLOBS: &str = "blobs";
-
-/// Which index is opened.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum IndexOpenMode {
-    /// The one that the documents are in.
-    AsBefore,
-    /// One that they are to be in.
-    Anew,
-}
-
-/// Where the search index is, for the operator and for the record.
-pub fn index_name(settings: &Settings) -> &'static str {
-    if settings.qdrant.is_some() { "Qdrant" } else { "the database" }
-}
-
-/// Makes sure that every process uses the same index: what one of them adds elsewhere would never be found. True when it
-/// has been used before.
-async fn check_index(settings: &Settings, db: &Db) -> Result<bool, RuntimeStartError> {
-    let set = index_name(settings);
-    match singletons::get(db, INDEX).await? {
-        Some(known) if known != set => Err(RuntimeStartError::IndexElsewhere { known, set }),
-        known => Ok(known.is_some()),
-    }
-}
 
 /// Says in the log when Redis does not answer. Nothing fails for that.
 async fn greet_redis(redis: Option<&Redis>) {
