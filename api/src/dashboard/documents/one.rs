@@ -31,6 +31,7 @@ use crate::{
     extract::{PathId, parameter},
     response::ApiResult,
     services::{
+        actor::Actor,
         agents::AgentService,
         collections::CollectionService,
         documents::{DocumentChange, DocumentService, FullDocument},
@@ -45,7 +46,7 @@ const AROUND: u32 = 4;
 /// Documents in the line before one that are counted.
 const MOST_BEFORE: u32 = 10_000;
 /// Width in pixels that a page's image is shown with.
-const WIDTH: f32 = 1_000.0;
+const WIDTH: u16 = 1_000;
 
 #[derive(Template)]
 #[template(path = "document.html")]
@@ -153,12 +154,65 @@ fn page_numbers(page: u32, last: u32) -> Vec<u32> {
     numbers
 }
 
-/// Shows a document.
+/// Its row, with where in the line it waits.
+async fn row_of(documents: &DocumentService, actor: &Actor, document: &Document) -> ApiResult<DocumentRow> {
+    let mut row = DocumentRow::of(document);
+    if document.ingestion.state == JobState::Queued
+        && document.ingestion.last_error.is_none()
+        && let Some(before) = documents.waits_behind(actor, document.id, MOST_BEFORE).await?
+    {
+        row.state.detail = waits_behind(before);
+    }
+    Ok(row)
+}
+
+/// Why it could not be read, if it could not.
+fn failure(document: &Document) -> Option<Failure> {
+    let failed = document.ingestion.last_error.as_ref().filter(|_| document.ingestion.state.is_failure());
+    failed.map(|error| Failure {
+        message: error.0.message.clone(),
+        remedy: text::remedy(&error.0.code, document.r#type),
+    })
+}
+
+/// The size in pixels that the image of a page is shown with; none where a document has no images of its pages.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "sizes of pages are within bounds"
 )]
+async fn image_size(
+    images: &PageService,
+    actor: &Actor,
+    id: DocumentId,
+    page: u32,
+) -> ApiResult<Option<(u32, u32)>> {
+    let shown = match images.list(actor, id, page.into(), 1).await {
+        Ok(shown) => shown.into_iter().next(),
+        Err(error) if error.kind == ApiErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    Ok(shown.map(|shown| {
+        let height = f32::from(WIDTH) * shown.height / shown.width.max(1.0);
+        (WIDTH.into(), height.round() as u32)
+    }))
+}
+
+/// Passages from one on, and the number of the first that is not shown with them.
+async fn passages_from(
+    documents: &DocumentService,
+    actor: &Actor,
+    id: DocumentId,
+    from: i64,
+) -> ApiResult<(Vec<PassageCard>, Option<i64>)> {
+    let mut passages = documents.chunks(actor, id, from, PASSAGES + 1).await?;
+    let has_more = passages.len() > PASSAGES as usize;
+    passages.truncate(PASSAGES as usize);
+    let next = passages.last().map(|last| last.ordinal + 1).filter(|_| has_more);
+    Ok((passages.into_iter().map(PassageCard::from).collect(), next))
+}
+
+/// Shows a document.
 #[handler]
 pub(super) async fn show(
     State(documents): State<DocumentService>,
@@ -183,42 +237,21 @@ pub(super) async fn show(
     let number = |name: &str| parameter(&uri, name).and_then(|text| text.parse::<u32>().ok());
     let last = document.search_index.as_ref().and_then(|index| index.0.pages).unwrap_or_default();
     let page = number("page").unwrap_or(1).clamp(1, last.max(1));
-    let shown = match images.list(&actor, id, page.into(), 1).await {
-        Ok(shown) => shown.into_iter().next(),
-        // Not every document has pictures of its pages.
-        Err(error) if error.kind == ApiErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    let height = shown.as_ref().map_or(WIDTH, |shown| WIDTH * shown.height / shown.width.max(1.0));
+    let size = image_size(&images, &actor, id, page).await?;
     let from = i64::from(number("from").unwrap_or_default());
-    let mut passages = documents.chunks(&actor, id, from, PASSAGES + 1).await?;
-    let has_more = passages.len() > PASSAGES as usize;
-    passages.truncate(PASSAGES as usize);
-    let next_passages = passages.last().map(|last| last.ordinal + 1).filter(|_| has_more);
+    let (passages, next_passages) = passages_from(&documents, &actor, id, from).await?;
     let in_collections = told_apart(service.of_document(&actor, id).await?);
     let mut collections = collection_choice(&service, &actor, None, &uri, "collections").await?;
     collections.leave_out(|id| in_collections.iter().any(|(own, _)| own.to_string() == id));
     let marked = parameter(&uri, "passage").filter(|id| Uuid::try_parse(id).is_ok());
-    let mut row = DocumentRow::of(document);
-    if document.ingestion.state == JobState::Queued
-        && document.ingestion.last_error.is_none()
-        && let Some(before) = documents.waits_behind(&actor, id, MOST_BEFORE).await?
-    {
-        row.state.detail = waits_behind(before);
-    }
     let tried_next = match document.ingestion.state {
         JobState::Queued => documents.tried_next(&actor, id).await?,
         JobState::Running | JobState::Done | JobState::Dead | JobState::Cancelled => None,
     };
-    let failed = document.ingestion.last_error.as_ref().filter(|_| document.ingestion.state.is_failure());
-    let failure = failed.map(|error| Failure {
-        message: error.0.message.clone(),
-        remedy: text::remedy(&error.0.code, document.r#type),
-    });
     let has_file = documents.file(&actor, id).await.is_ok();
     let page = DocumentPage {
         here: id.to_string(),
-        failure,
+        failure: failure(document),
         tried_next: tried_next.map(|(at, wait)| (text::in_time(wait), at)),
         facts: facts(document),
         times: times(document),
@@ -229,18 +262,18 @@ pub(super) async fn show(
         alike: documents.like(&actor, id).await?.into_iter().map(|like| (like.id, like.name)).collect(),
         warnings: document.ingestion.warnings.0.iter().map(|warning| warning.message.clone()).collect(),
         agents: agents.of_document(&actor, id).await?,
-        pages: shown.as_ref().map(|_| page_numbers(page, last)).unwrap_or_default(),
+        pages: size.map(|_| page_numbers(page, last)).unwrap_or_default(),
         more_pages: last > 2 * AROUND + 2,
         page,
-        size: (WIDTH as u32, height.round() as u32),
+        size: size.unwrap_or((WIDTH.into(), WIDTH.into())),
         marked: marked.unwrap_or_default(),
-        passages: passages.into_iter().map(PassageCard::from).collect(),
+        passages,
         next_passages,
         fields: DocumentFields::of(document, has_file)?,
         in_collections,
         collections,
+        row: row_of(&documents, &actor, document).await?,
         frame: visitor.frame,
-        row,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
