@@ -95,12 +95,6 @@ pub enum EgressError {
         /// As the URL names it.
         host: String,
     },
-    /// The response could not be written to where it was being copied.
-    #[error("the response could not be stored")]
-    Write {
-        /// What the writer said.
-        kind: io::ErrorKind,
-    },
     /// The client could not be built. Only at the start of the service.
     #[error("the outbound HTTP client could not be set up: {reason}")]
     Setup {
@@ -125,7 +119,7 @@ impl EgressError {
             Self::ContentNotSentOn { .. } | Self::RefusedRedirect { .. } => "refused_redirect",
             Self::Decode => "damaged",
             Self::Protocol { .. } => "bad_response",
-            Self::Write { .. } | Self::Setup { .. } => "internal",
+            Self::Setup { .. } => "internal",
         }
     }
 
@@ -135,11 +129,7 @@ impl EgressError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::RefusedAddress { host } => !is_literal(host),
-            Self::Dns { .. }
-            | Self::Connect { .. }
-            | Self::Timeout { .. }
-            | Self::Protocol { .. }
-            | Self::Write { .. } => true,
+            Self::Dns { .. } | Self::Connect { .. } | Self::Timeout { .. } | Self::Protocol { .. } => true,
             Self::InvalidUrl { .. }
             | Self::OtherSite { .. }
             | Self::Tls { .. }

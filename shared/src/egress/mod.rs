@@ -189,7 +189,7 @@ impl Egress {
     /// that the POST was taken.
     ///
     /// # Errors
-    /// Any [`EgressError`] but [`EgressError::Decode`] and [`EgressError::Write`], which only reading brings.
+    /// Any [`EgressError`] but [`EgressError::Decode`], which only reading brings.
     pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
         let limits = request.limits;
         let follow = request.follow_redirects;

@@ -5,10 +5,7 @@ use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{self, HeaderMap, HeaderName};
-use tokio::{
-    io::{AsyncWrite, AsyncWriteExt},
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::{
@@ -105,19 +102,6 @@ impl EgressResponse {
             whole.extend_from_slice(&chunk);
         }
         Ok(whole.freeze())
-    }
-
-    /// Copies the decompressed body to `writer`, flushes it, and returns the number of bytes. After an error the
-    /// writer holds a part of the body.
-    ///
-    /// # Errors
-    /// As [`EgressResponse::chunk`], and [`EgressError::Write`] when the writer fails.
-    pub async fn copy_to(mut self, writer: &mut (impl AsyncWrite + Unpin)) -> Result<u64, EgressError> {
-        while let Some(chunk) = self.chunk().await? {
-            writer.write_all(&chunk).await.map_err(|error| EgressError::Write { kind: error.kind() })?;
-        }
-        writer.flush().await.map_err(|error| EgressError::Write { kind: error.kind() })?;
-        Ok(self.received)
     }
 
     /// The media type without parameters, in lower case: `text/html`.

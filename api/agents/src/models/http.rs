@@ -271,7 +271,6 @@ fn send_failure(error: &EgressError, deadline: Instant) -> AttemptFailure {
         EgressError::TooManyRedirects { .. }
         | EgressError::ContentNotSentOn { .. }
         | EgressError::RefusedRedirect { .. }
-        | EgressError::Write { .. }
         | EgressError::Setup { .. } => AttemptFailure::new(ChatErrorKind::Upstream { status: None }),
     }
 }

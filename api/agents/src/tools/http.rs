@@ -206,7 +206,7 @@ impl ServiceClient {
                 "answered with a redirect that was not followed"
             }
             EgressError::Decode | EgressError::Protocol { .. } => "gave an answer that could not be read",
-            EgressError::Write { .. } | EgressError::Setup { .. } => "could not be asked",
+            EgressError::Setup { .. } => "could not be asked",
         };
         self.failed(what)
     }
