@@ -143,7 +143,8 @@ impl OpenAiEmbedder {
     ///
     /// # Errors
     /// [`EmbedError::Refused`] for settings that cannot be used.
-    pub fn with_dimensions(config: OpenAiConfig, dimensions: usize) -> Result<Self, EmbedError> {
+    #[cfg(test)]
+    pub(crate) fn with_dimensions(config: OpenAiConfig, dimensions: usize) -> Result<Self, EmbedError> {
         Self::build(config, dimensions, ServerRetryPolicy::default())
     }
 

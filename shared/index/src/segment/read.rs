@@ -129,6 +129,7 @@ impl Segment {
     }
 
     /// How many passages contain a term.
+    #[cfg(test)]
     pub fn document_frequency(&self, term: TermId) -> u32 {
         self.bounds(term).map_or(0, |(start, end)| end - start)
     }
