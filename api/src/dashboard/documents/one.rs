@@ -244,6 +244,7 @@ pub(super) async fn show(
     let mut collections = collection_choice(&service, &actor, None, &uri, "collections").await?;
     collections.leave_out(|id| in_collections.iter().any(|(own, _)| own.to_string() == id));
     let marked = parameter(&uri, "passage").filter(|id| Uuid::try_parse(id).is_ok());
+    let row = row_of(&documents, &actor, document).await?;
     let tried_next = match document.ingestion.state {
         JobState::Queued => documents.tried_next(&actor, id).await?,
         JobState::Running | JobState::Done | JobState::Dead | JobState::Cancelled => None,
@@ -272,8 +273,8 @@ pub(super) async fn show(
         fields: DocumentFields::of(document, has_file)?,
         in_collections,
         collections,
-        row: row_of(&documents, &actor, document).await?,
         frame: visitor.frame,
+        row,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
