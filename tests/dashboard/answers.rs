@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Visits, service};
+use super::{Visits, people::read, service};
 use crate::support::{
     client::{Client, data, envelope, id, send},
     command::upload,
@@ -16,6 +16,9 @@ in_both_modes!(of_a_document_that_was_deleted_its_answers_say_so);
 
 const CELLAR: &str = "# Bicycles\n\nBicycles belong in the cellar, behind the boiler.\n";
 const HALL: &str = "# Prams\n\nPrams may stand in the hall, next to the letter boxes.\n";
+/// A passage, whose sentence goes over two lines, and another one.
+const BOTH: &str = "Bicycles belong in the cellar,\nbehind the old boiler.\n\n\
+                    Prams may stand in the hall, beside the letter boxes, if they are folded.";
 const QUESTION: &str = "Where do bicycles and prams belong?";
 
 /// An agent of this model with a document for each of these rules.
@@ -45,6 +48,12 @@ async fn newest(owner: &Client) -> String {
     format!("/traces/{}", id(&traces[0]["trace"]))
 }
 
+/// What somebody reads who asks this agent: on its page, and on the page of the answer's trace.
+async fn now_and_later(visits: &mut Visits<'_>, owner: &Client, agent: &str) -> [String; 2] {
+    let told = asked(visits, agent).await;
+    [told, read(visits, &newest(owner).await).await]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_number_of_an_answer_opens_its_source_now_and_later() {
     let service = service().await;
@@ -55,9 +64,7 @@ async fn each_number_of_an_answer_opens_its_source_now_and_later() {
     let client = service.client();
     let mut visits = Visits::new(&service, &client);
     visits.sign_in("ada@example.com").await;
-    let told = asked(&mut visits, &agent).await;
-    let kept = visits.get(&newest(&owner).await).await.text().await.expect("a text");
-    for html in [told, kept] {
+    for html in now_and_later(&mut visits, &owner, &agent).await {
         let marks = html.split("class=\"cite\"").skip(1).filter_map(|rest| rest.split(['>', '<']).nth(1));
         assert_eq!(marks.collect::<Vec<_>>(), ["1", "2", "1", "1", "2"], "{html}");
         // Sources of one name are told apart by the headings that they stand under.
@@ -66,6 +73,37 @@ async fn each_number_of_an_answer_opens_its_source_now_and_later() {
             assert!(sources.contains(&format!("dir=\"auto\">{heading}</span>")), "{heading}: {sources}");
         }
         assert!(!html.contains("names no source"), "{html}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quotation_is_marked_in_its_source_now_and_later() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    let (agent, _) = porter(&owner, &model, &[]).await;
+    let splitter = json!({"type": "character", "chunk_size": 80, "chunk_overlap": 0});
+    let rules = json!({"name": "Rules", "type": "TXT", "content": BOTH, "splitter": splitter});
+    let rules = owner.ingest(&rules).await;
+    owner.link(&agent, id(&rules)).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let sentence = "Bicycles belong in the cellar,\nbehind the old boiler.";
+    for (quote, marked) in [
+        ("Bicycles belong in the cellar, behind the old boiler.", sentence),
+        ("Bicycles belong in … the old boiler.", sentence),
+        // Of what goes over two passages, what the first one has.
+        ("behind the old boiler. Prams may stand in the hall", "behind the old boiler."),
+    ] {
+        model.always(Reply::text(&format!("“{quote}” [1]")));
+        for html in now_and_later(&mut visits, &owner, &agent).await {
+            assert!(html.contains("The quoted words stand in the document"), "{quote}: {html}");
+            let link = html.split("data-cite href=\"").nth(1).and_then(|rest| rest.split('"').next());
+            let source = format!("/{}", link.expect("a link").trim_start_matches("../"));
+            let source = read(&visits, &source).await;
+            assert!(source.contains(&format!("<mark>{marked}</mark>")), "{quote}: {source}");
+        }
     }
 }
 
@@ -79,9 +117,7 @@ async fn an_answer_without_a_source_says_that_it_has_none() {
     let client = service.client();
     let mut visits = Visits::new(&service, &client);
     visits.sign_in("ada@example.com").await;
-    let told = asked(&mut visits, &agent).await;
-    let kept = visits.get(&newest(&owner).await).await.text().await.expect("a text");
-    for html in [told, kept] {
+    for html in now_and_later(&mut visits, &owner, &agent).await {
         assert!(
             html.contains("Somewhere else, I should think.") && html.contains("names no source"),
             "{html}"

@@ -5,7 +5,7 @@ use std::{collections::HashSet, ops::Range, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use icu_segmenter::{GraphemeClusterSegmenter, WordSegmenter, options::WordBreakInvariantOptions};
-use lectern_agents::answer::place_url;
+use lectern_agents::answer::{place_url, verify_quote};
 use lectern_db::{self as db, Db};
 use lectern_parse::protocol::{ImageFormat, TextToMark};
 use lectern_runtime::Runtime;
@@ -114,9 +114,7 @@ impl CitationLinks {
         quote: &str,
     ) -> Result<String, ApiError> {
         let around = self.around(workspace, document, chunk).await?;
-        let passage = around.iter().find(|found| found.chunk_id == chunk);
-        let start = passage.and_then(|passage| passage.text.find(quote)).filter(|_| !quote.is_empty());
-        let quote = start.map(|start| start..start + quote.len());
+        let quote = quoted(&around, chunk, quote);
         self.path(workspace, &PassageReference { document, chunk, quote })
     }
 
@@ -288,6 +286,20 @@ impl CitedPassage {
     }
 }
 
+/// Where words stand in a passage among these, which follow one another, in bytes: looked for as they were when they were cited, so that
+/// lines may break otherwise, and they may go on in the next one.
+fn quoted(chunks: &[Chunk], cited: ChunkId, words: &str) -> Option<Range<usize>> {
+    let at = chunks.iter().position(|chunk| chunk.chunk_id == cited)?;
+    let passage = chunks.get(at)?;
+    verify_quote(words, &passage.text).or_else(|| {
+        let next = chunks.get(at.checked_add(1)?)?;
+        let touches = next.place.0.char_start <= passage.place.0.char_end;
+        let gap = if touches { "" } else { "\n" };
+        let found = verify_quote(words, &format!("{}{gap}{}", passage.text, own_text(next, passage)))?;
+        (found.start < passage.text.len()).then_some(found)
+    })
+}
+
 /// A text before the words at these bytes, those words, and the text after them. A quotation may go on in the next passage.
 fn marked(text: &str, quote: Option<Range<usize>>) -> (&str, &str, &str) {
     let found = quote.and_then(|quote| {
@@ -309,10 +321,15 @@ fn end_of(chunk: &Chunk, next: &Chunk) -> String {
     format!("… {}", own.get(start..).unwrap_or_default().trim())
 }
 
+/// What a passage says from where the one before it ends.
+fn own_text<'a>(chunk: &'a Chunk, previous: &Chunk) -> &'a str {
+    let repeated = previous.place.0.char_end.saturating_sub(chunk.place.0.char_start);
+    chunk.text.split_at(byte_of(&chunk.text, repeated)).1
+}
+
 /// The beginning of the passage after another, from where that one ends.
 fn beginning_of(chunk: &Chunk, previous: &Chunk) -> String {
-    let repeated = previous.place.0.char_end.saturating_sub(chunk.place.0.char_start);
-    let own = chunk.text.split_at(byte_of(&chunk.text, repeated)).1;
+    let own = own_text(chunk, previous);
     let most = byte_of(own, CONTEXT as u64);
     if most == own.len() {
         return own.trim().to_owned();
@@ -357,121 +374,4 @@ fn near(text: &str, byte: usize) -> Range<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use lectern_shared::model::Json;
-    use secrecy::SecretString;
-
-    use super::*;
-
-    const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
-
-    fn keyring(secret: &str) -> Keyring {
-        Keyring::new(&SecretString::from(secret.repeat(8)), None).unwrap()
-    }
-
-    fn reference(quote: Option<Range<usize>>) -> PassageReference {
-        let document = DocumentId::generate();
-        PassageReference { document, chunk: ChunkId::derive(document, 1, "text", "{}"), quote }
-    }
-
-    fn link(quote: Option<Range<usize>>) -> SealedCitation {
-        let ends_at = NOW.plus(Duration::from_mins(1)).as_secs();
-        let workspace = WorkspaceId::generate();
-        SealedCitation { workspace, passage: reference(quote), ends_at }
-    }
-
-    /// A passage that begins at this character.
-    fn chunk(text: &str, start: u64) -> Chunk {
-        let document_id = DocumentId::generate();
-        let char_end = start + text.chars().count() as u64;
-        Chunk {
-            ordinal: 0,
-            chunk_id: ChunkId::derive(document_id, 0, text, "{}"),
-            document_id,
-            tokens: 1,
-            place: Json(SourceSpan { char_start: start, char_end, ..SourceSpan::default() }),
-            text: text.to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_link_opens_what_it_was_made_for_until_it_ends() {
-        let keys = keyring("first");
-        for quote in [None, Some(3..17), Some(0..70_000)] {
-            let made = link(quote);
-            let token = made.seal(&keys).unwrap();
-            let is_url_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-            assert!(token.bytes().all(is_url_safe) && token.len() < 160, "{token}");
-            let open = |at| SealedCitation::open(&keys, &token, at);
-            let opened = open(NOW.plus(Duration::from_secs(59))).unwrap();
-            assert_eq!((opened.workspace, &opened.passage), (made.workspace, &made.passage));
-            assert!(open(NOW.plus(Duration::from_mins(1))).is_none());
-        }
-    }
-
-    #[test]
-    fn a_link_that_was_changed_or_is_anothers_opens_nothing() {
-        let keys = keyring("first");
-        let token = link(Some(3..17)).seal(&keys).unwrap();
-        assert!(SealedCitation::open(&keyring("other"), &token, NOW).is_none());
-        let padded = format!("{token}=");
-        for wrong in ["", "x", "ä", &token[1..], &token[..token.len() - 4], &padded] {
-            assert!(SealedCitation::open(&keys, wrong, NOW).is_none(), "{wrong}");
-        }
-        for at in 0..token.len() {
-            let other = if token.as_bytes()[at] == b'A' { "B" } else { "A" };
-            let changed = format!("{}{other}{}", &token[..at], &token[at + 1..]);
-            assert!(SealedCitation::open(&keys, &changed, NOW).is_none(), "{at}");
-        }
-        let elsewhere = keys.encrypt(CiphertextLocation::oidc_code(), &link(None).to_bytes()).unwrap();
-        assert!(SealedCitation::open(&keys, &URL_SAFE_NO_PAD.encode(elsewhere), NOW).is_none());
-    }
-
-    #[test]
-    fn quoted_words_are_marked_where_they_stand_and_never_in_the_middle_of_a_character() {
-        let text = "Täglich um halb sieben.";
-        assert_eq!(marked(text, Some(0..8)), ("", "Täglich", " um halb sieben."));
-        assert_eq!(marked(text, Some(9..900)), ("Täglich ", "um halb sieben.", ""), "it goes on in the next");
-        for nowhere in [None, Some(2..8), Some(100..101)] {
-            assert_eq!(marked(text, nowhere), (text, "", ""));
-        }
-    }
-
-    #[test]
-    fn neighbours_are_shown_without_what_the_passage_repeats_of_them() {
-        let (one, two, three) = (chunk("Größe eins. Zwei.", 0), chunk("Zwei. Drei.", 12), chunk("Vier.", 24));
-        assert_eq!(end_of(&one, &two), "Größe eins.");
-        assert_eq!(beginning_of(&two, &one), "Drei.");
-        assert_eq!(
-            (end_of(&two, &three), beginning_of(&three, &two)),
-            ("Zwei. Drei.".into(), "Vier.".into())
-        );
-        let long = chunk(&"wort ".repeat(1_000), 0);
-        let (before, after) = (end_of(&long, &chunk("x", 5_000)), beginning_of(&long, &chunk("", 0)));
-        for (shown, is_cut) in [(&before, before.starts_with('…')), (&after, after.ends_with('…'))] {
-            assert!(is_cut && (500..=CONTEXT + 2).contains(&shown.chars().count()), "{shown}");
-        }
-    }
-
-    #[test]
-    fn what_stands_around_a_passage_begins_and_ends_with_whole_words() {
-        // Of so many words of these letters, the place at which 600 characters begin or end is in the midst of one.
-        for (word, blank) in [("Schraube", " "), ("Größe", ", "), ("สวัสดี", " "), ("東京", "、"), ("👩‍👩‍👧", "")]
-        {
-            let text = format!("{word}{blank}").repeat(CONTEXT);
-            let length = text.chars().count() as u64;
-            for shift in ["", "x ", "yy ", "zzz ", "vvvv "] {
-                let before = end_of(&chunk(&format!("{text}{shift}"), 0), &chunk("x", length + 5));
-                let after = beginning_of(&chunk(&format!("{shift}{text}"), 0), &chunk("", 0));
-                let first = before.strip_prefix("… ").unwrap();
-                let last = after.strip_suffix(" …").unwrap().trim_end_matches([',', '、']);
-                assert!(first.starts_with(word) && last.ends_with(word), "{first} and {last}");
-                assert!(first.chars().count() <= CONTEXT && last.chars().count() > CONTEXT / 2);
-            }
-        }
-        let endless = chunk(&format!("x{}", "e\u{301}".repeat(2 * CONTEXT)), 0);
-        let after = beginning_of(&endless, &chunk("", 0));
-        assert!(after.trim_end_matches(" …").ends_with("e\u{301}"), "no accent is parted from its letter");
-        assert!(end_of(&endless, &chunk("x", 5_000)).starts_with("… e\u{301}"));
-    }
-}
+mod tests;

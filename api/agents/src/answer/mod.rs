@@ -15,4 +15,5 @@ pub use self::{
     cite::{AnswerMarker, AnswerQuotations},
     filter::markdown_steps,
     link::{passage_url, place_url},
+    quote::verify_quote,
 };

@@ -23,10 +23,10 @@ const MAX_STARTS: usize = 50;
 
 /// Finds a quotation in a text: the byte range from the first quoted word to the last, or `None`.
 ///
-/// Parts between ellipses (`…`, `...`, `. . .`, `[...]`, `(…)`) must stand in the text in the same order, with at most
-/// [`MAX_OMITTED`] characters between two of them, and have several words each.
+/// Parts between ellipses (`…`, `...`, `. . .`, `[...]`, `(…)`) must stand in the text in the same order, with few
+/// characters between two of them, and have several words each.
 /// Takes time in proportion to both lengths.
-pub(crate) fn verify_quote(quote: &str, text: &str) -> Option<Range<usize>> {
+pub fn verify_quote(quote: &str, text: &str) -> Option<Range<usize>> {
     let stored = NormalizedText::of(text);
     let parts = parts_between_ellipses(quote);
     if let [part] = parts.as_slice() {

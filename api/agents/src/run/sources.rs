@@ -118,15 +118,15 @@ impl NumberedSource {
         CitableSource { n: self.n, text: &self.found.text, best }
     }
 
-    /// The passage that holds most of this stretch of the text, in bytes; the best one when none does.
+    /// The passage that this stretch of the text begins in, in bytes; of several, which overlap, the first that holds most of it. The best
+    /// one when it begins in none.
     pub(super) fn part(&self, stretch: Option<&Range<usize>>) -> Option<&ExcerptPassage> {
         let best = self.found.parts.get(self.found.best);
         let Some(stretch) = stretch else { return best };
-        let shared = |part: &ExcerptPassage| {
-            part.range.end.min(stretch.end).saturating_sub(part.range.start.max(stretch.start))
-        };
-        let most = self.found.parts.iter().map(shared).max().unwrap_or(0);
-        self.found.parts.iter().find(|part| most > 0 && shared(part) == most).or(best)
+        let held = |part: &&ExcerptPassage| part.range.end.min(stretch.end);
+        let begun = self.found.parts.iter().filter(|part| part.range.contains(&stretch.start));
+        // Of equals it takes the last.
+        begun.rev().max_by_key(held).or(best)
     }
 
     /// The page that a stretch of the text begins on, which this passage of it holds; without a stretch the one that the whole passage stands
@@ -229,5 +229,50 @@ impl SourceRegistry {
             source.write(&mut text);
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An excerpt of passages of one document, each of which stands there in the text.
+    fn source(text: &str, ranges: &[Range<usize>], best: usize) -> NumberedSource {
+        let document_id = DocumentId::generate();
+        let part = |(at, range): (usize, &Range<usize>)| ExcerptPassage {
+            range: range.clone(),
+            document_id,
+            document_name: "Rules".to_owned(),
+            chunk_id: ChunkId::derive(document_id, 0, &text[range.clone()], "{}"),
+            place: SourceSpan { page: u32::try_from(at + 1).ok(), ..SourceSpan::default() },
+            url: None,
+            score: None,
+        };
+        let parts = ranges.iter().enumerate().map(part).collect();
+        NumberedSource { n: 1, found: RetrievedExcerpt { text: text.to_owned(), parts, best } }
+    }
+
+    #[test]
+    fn words_that_go_over_two_passages_are_of_the_one_that_they_begin_in() {
+        let text = "The gate opens at six. The cellar is locked from ten on, and the key is with the porter.";
+        let (gate, cellar, key) = (0..22, 15..56, 57..text.len());
+        let source = source(text, &[gate.clone(), cellar.clone(), key.clone()], 2);
+        let of = |words: &str| {
+            let start = text.find(words).unwrap();
+            let stretch = start..start + words.len();
+            let part = source.part(Some(&stretch)).unwrap();
+            (part.range.clone(), part.own_range(&stretch), source.page(part, Some(&stretch)))
+        };
+        assert_eq!(of("The gate opens"), (gate.clone(), Some(0..14), Some(1)));
+        let all = "The gate opens at six. The cellar is locked from ten on";
+        assert_eq!(of(all), (gate, Some(0..22), Some(1)), "most of it is in the next");
+        assert_eq!(
+            of("at six. The cellar"),
+            (cellar.clone(), Some(0..18), Some(2)),
+            "that one holds all of it"
+        );
+        assert_eq!(of("ten on, and the key is with"), (cellar, Some(34..41), Some(2)));
+        let between = source.part(Some(&(56..60))).unwrap();
+        assert_eq!(between.range, key, "the best one, where it begins in none");
     }
 }

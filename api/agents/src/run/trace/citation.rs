@@ -48,7 +48,8 @@ pub struct CitationView {
     /// The markers in the answer that stand for it, in order.
     #[serde(skip)]
     pub markers: Vec<AnswerSpan>,
-    /// Where the quoted words stand in the passage's text, in bytes; none when they were not found, or begin in another passage.
+    /// Where the quoted words stand in the passage's text, in bytes; none when they were not found. What goes on in the next passage
+    /// ends where this one does.
     #[serde(skip)]
     pub quote_range: Option<Range<usize>>,
 }
