@@ -209,6 +209,22 @@ async fn a_browser_that_loads_the_page_anew_goes_on_where_it_was() {
     assert!(!browser.text("[data-log]").await.contains("was loaded anew"), "it is answered now");
     let told = model.bodies().last().expect("a request")["messages"].to_string();
     assert!(told.contains("At nine."), "it goes on in the same conversation: {told}");
+    // So it is for whoever left the page meanwhile, and comes back.
+    let gate = Gate::default();
+    model.reply(Reply::gated("Not", &gate, " then."));
+    browser.fill("#question", "And at night?").await;
+    browser.click("[data-ask] .main").await;
+    browser
+        .wait_until("its beginning", "document.querySelector('.answer.plain')?.textContent === 'Not'")
+        .await;
+    browser.goto(&service.base_url()).await;
+    browser.script("history.back()", vec![]).await;
+    let is_back = "performance.getEntriesByType('navigation')[0].loadEventEnd > 0 && \
+                   document.querySelector('#question')?.value === 'And at night?'";
+    browser.wait_until("the question", is_back).await;
+    model.reply(Reply::text("Not then."));
+    browser.click("[data-ask] .main").await;
+    browser.wait_until("the answer", "document.querySelectorAll('[data-answer]').length === 3").await;
     // What could not be answered can be asked again, then too.
     model.reply(Reply::status(401, &json!({})));
     browser.fill("#question", "And on Sunday?").await;

@@ -107,6 +107,8 @@ function takeUp() {
   if (before.asked && (!isShown || last.nextElementSibling.querySelector("[data-failed]"))) {
     box.value = before.asked;
     for (const input of values()) input.value = before.values?.[input.name] ?? input.value;
+    // Whoever comes back to the page is given the fields as they left them, this one emptied, when all has loaded.
+    addEventListener("pageshow", () => (box.value ||= before.asked), { once: true });
   }
   if (before.asked && !isShown) {
     unanswered = element("p", "note", "The page was loaded anew before this was answered. Your question is below: ask it again.");
