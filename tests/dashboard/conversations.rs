@@ -68,7 +68,10 @@ async fn a_conversation_is_told_again_to_whoever_had_it_and_to_nobody_else() {
     let action = page.split("action=\"../../feedback/").nth(1).and_then(|rest| rest.split('"').next());
     let told = ben.submit(&format!("/feedback/{}", action.expect("a form")), &[("rating:number", "1")]).await;
     let back = format!("/{}", location(&told).trim_start_matches("../"));
-    assert_eq!(questions(&read(&ben, &back).await).len(), 3, "{back}");
+    let told = read(&ben, &back).await;
+    assert_eq!(questions(&told).len(), 3, "{back}");
+    // Which of them it was is said there from then on.
+    assert_eq!(told.matches("Said so far: It helped.").count(), 1, "{told}");
 
     // Another one begins without a word of it, and under another name.
     assert!(page.contains("<a class=\"button\" href=\"ask\" data-anew>New conversation</a>"), "{page}");
@@ -251,9 +254,12 @@ async fn a_browser_that_loads_the_page_anew_goes_on_where_it_was() {
     browser.wait_for("[data-answer] .cite").await;
     let named = "document.querySelector('[name=session]').value";
     let before = browser.script(&format!("return {named}"), vec![]).await;
+    browser.click("[data-feedback] [value='1']").await;
+    browser.wait_until("thanks", "document.querySelector('[data-feedback] .note')").await;
     reload().await;
     browser.wait_for("[data-answer] .cite").await;
     assert_eq!(browser.script(&format!("return {named}"), vec![]).await, before);
+    assert!(browser.text("[data-feedback]").await.contains("Your feedback is kept"), "it is not asked again");
     browser.click("[data-anew]").await;
     browser.wait_until("a new one", "!document.querySelector('.question')").await;
     assert_no_complaints(&browser).await;

@@ -17,7 +17,7 @@ pub(super) use self::trace::TraceBody;
 use self::trace::{TraceCitation, TracePassage, TraceStep};
 use super::{
     markdown,
-    text::{counted, duration, place_words},
+    text::{counted, duration, place_words, rating_words},
 };
 use crate::{
     error::ApiError,
@@ -46,7 +46,8 @@ pub(super) struct AnswerCard {
     pub(super) copied: String,
     /// Where feedback is sent, from the page.
     pub(super) feedback: String,
-    /// What its reader has said of it in words.
+    /// What was said of it so far: whether it helped, and in which words. Who says something else says it in the place of both.
+    pub(super) rated: &'static str,
     pub(super) said: String,
     /// Where it is told how the answer came about, for those who may see that.
     pub(super) trace: String,
@@ -262,7 +263,12 @@ impl AnswerCard {
                 standing,
             });
         }
-        let mut card = Self { names_no_source, ..Self::new(body, sources, context) };
+        let mut card = Self {
+            names_no_source,
+            rated: rating_words(trace.rating),
+            said: trace.feedback.clone().unwrap_or_default(),
+            ..Self::new(body, sources, context)
+        };
         for found in card.steps.iter_mut().flat_map(|step| &mut step.found) {
             found.is_deleted = found.document.is_some_and(|document| deleted.contains(&document));
         }
@@ -304,6 +310,7 @@ impl AnswerCard {
             steps: if sees { body.steps.into_iter().map(StepRow::from).collect() } else { Vec::new() },
             copied,
             feedback: format!("{}{}/{}{query}", context.root, context.feedback, body.id),
+            rated: "",
             said: String::new(),
             trace: if sees { format!("{}traces/{}", context.root, body.id) } else { String::new() },
             sources,

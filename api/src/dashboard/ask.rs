@@ -258,8 +258,7 @@ pub(super) struct ToldAnswer {
 impl ToldAnswer {
     pub(super) async fn of(told: &RecordedTrace, reader: &AnswerReader) -> ApiResult<Self> {
         let trace = &told.trace;
-        let mut card = AnswerCard::of_trace(trace, &reader.context()).await?;
-        card.said = trace.feedback.clone().unwrap_or_default();
+        let card = AnswerCard::of_trace(trace, &reader.context()).await?;
         Ok(Self {
             question: told.question().unwrap_or_else(|| NO_QUESTION.to_owned()),
             session: trace.session.clone(),

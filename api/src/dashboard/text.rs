@@ -51,6 +51,15 @@ pub(super) fn spans(text: &str) -> Vec<TextSpan<'_>> {
     spans
 }
 
+/// What was said of an answer; nothing while nobody has.
+pub(super) fn rating_words(rating: Option<i64>) -> &'static str {
+    match rating {
+        None => "",
+        Some(rating) if rating > 0 => "It helped",
+        Some(_) => "It did not help",
+    }
+}
+
 /// The variables of a prompt with these names, as they stand in it.
 pub(super) fn variables(names: &[String]) -> String {
     names.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ")

@@ -25,7 +25,7 @@ use super::{
     choices::told_apart,
     frame::{Frame, SubmittedForm, Visitor},
     html,
-    text::{duration, filters},
+    text::{duration, filters, rating_words},
     values::{PromptValue, VALUES},
 };
 use crate::{
@@ -167,14 +167,6 @@ struct ChartBar {
 /// What was asked, in a line. Below the question may stand the one that it goes on from, with which it was searched for.
 fn asked(trace: &Value) -> Option<&str> {
     question_of(trace)?.trim().lines().next()
-}
-
-fn rating_words(rating: Option<i64>) -> &'static str {
-    match rating {
-        None => "",
-        Some(rating) if rating > 0 => "It helped",
-        Some(_) => "It did not help",
-    }
 }
 
 /// Shows the answers that were given, the newest first: to those who build agents everybody's, and to others their own.
@@ -393,8 +385,7 @@ async fn answers(
     let Some(now) = now else { return Ok((answer, None)) };
     let feedback = format!("feedback/now/{}", then.id);
     let context = AnswerContext { feedback: &feedback, ..context };
-    let mut card = AnswerCard::of_trace(now, &context).await?;
-    card.said = now.feedback.clone().unwrap_or_default();
+    let card = AnswerCard::of_trace(now, &context).await?;
     Ok((answer, Some(render(card)?)))
 }
 

@@ -83,6 +83,11 @@ function keepAnswered() {
   keep(isTold ? { asked: undefined } : { asked: undefined, log: log.innerHTML, session: session.value });
 }
 
+/** Keeps what the tab alone tells again as it is shown now. While a question is without its answer, only those before it are told. */
+function keepShown() {
+  if (form && !isTold && !kept().asked) keepAnswered();
+}
+
 /** The fields of what goes with each question. */
 const values = () => [...form.elements].filter(({ name }) => name.startsWith("values."));
 
@@ -341,6 +346,7 @@ talk.addEventListener("submit", async (event) => {
   } else {
     feedback.replaceWith(told);
   }
+  keepShown();
   told.focus();
   // Above the form for the next question, whole.
   if (feedback.isConnected) feedback.scrollIntoView({ block: "nearest" });
