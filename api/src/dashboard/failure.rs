@@ -12,6 +12,7 @@ use super::{
     NOTHING_HERE, PagePolicy,
     frame::Frame,
     html,
+    labels::field_label,
     text::{self, TextSpan},
 };
 use crate::{
@@ -46,7 +47,7 @@ impl<'a> FailureWords<'a> {
         // Programs are told where the fields are named; here they stand below.
         let message = if error.fields.is_empty() { error.message.as_str() } else { WRONG_FIELDS };
         let fields = error.fields.iter();
-        let fields = fields.map(|field| (text::field_label(&field.path), text::spans(&field.message)));
+        let fields = fields.map(|field| (field_label(&field.path), text::spans(&field.message)));
         Self { message: text::spans(message), fields: fields.collect() }
     }
 }

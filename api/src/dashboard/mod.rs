@@ -20,6 +20,7 @@ mod failure;
 mod feedback;
 mod frame;
 mod home;
+mod labels;
 mod markdown;
 mod members;
 mod overview;
@@ -268,6 +269,30 @@ mod tests {
             }
         }
         assert!(named > 60, "{named} forms were looked at");
+    }
+
+    #[test]
+    fn every_field_of_a_form_that_changes_something_has_a_name_for_people() {
+        let mut named = 0;
+        for (path, text) in templates() {
+            let mut forms = text.split("<form ");
+            // The fields of a part stand in whichever form has it.
+            let outside = forms.next().filter(|_| path.contains("/parts/"));
+            let posted = forms.filter(|form| form.split('>').next().unwrap().contains("method=\"post\""));
+            for tag in posted.chain(outside).flat_map(|form| form.split('<')) {
+                let is_field = ["input ", "select ", "textarea "].iter().any(|kind| tag.starts_with(kind));
+                let is_written =
+                    !["type=\"hidden\"", "type=\"checkbox\""].iter().any(|kind| tag.contains(kind));
+                let name = tag.split(" name=\"").nth(1).and_then(|rest| rest.split(['"', ':', '{']).next());
+                let Some(name) = name.filter(|name| is_field && is_written && !name.is_empty()) else {
+                    continue;
+                };
+                let is_value = name.starts_with("values.");
+                assert!(is_value || super::labels::field_label(name) != name, "{path}: {name}");
+                named += 1;
+            }
+        }
+        assert!(named > 60, "{named} fields were looked at");
     }
 
     #[test]

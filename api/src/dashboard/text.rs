@@ -11,7 +11,6 @@ use lectern_shared::{
     },
 };
 
-use super::values::VALUES;
 use crate::error::{ApiError, ApiErrorKind};
 
 /// What a page says of what happened just now.
@@ -191,38 +190,6 @@ fn no_text(kind: DocumentType) -> &'static str {
         DocumentType::Csv => "There is nothing in the table. Check that it is the right file.",
         DocumentType::Video => "Nothing is said in its captions. Add what is said as a text.",
     }
-}
-
-/// What a field, or a line of one, is called on the pages.
-pub(super) fn field_label(path: &str) -> Cow<'_, str> {
-    if let Some(at) = path.strip_prefix("origins.").and_then(|at| at.parse::<u32>().ok()) {
-        return Cow::Owned(format!("Site {}", at.saturating_add(1)));
-    }
-    if let Some((VALUES, name)) = path.split_once('.') {
-        return Cow::Borrowed(name);
-    }
-    Cow::Borrowed(match path {
-        "agentId" => "Agent",
-        "authorization" => "Access",
-        "authorization.password" | "password" => "Password",
-        "authorization.token" => "Token",
-        "authorization.type" => "It is opened by",
-        "authorization.username" => "Name to sign in with",
-        "content" => "Text",
-        "description" => "Description",
-        "email" => "E-mail",
-        "events" => "It is told when",
-        "expiresAt" => "Last day",
-        "file" => "File",
-        "from_page" => "First page",
-        "metadata" => "Metadata",
-        "name" => "Name",
-        "origins" => "Sites",
-        "ratePerMinute" => "Requests a minute",
-        "to_page" => "Last page",
-        "url" => "Address",
-        path => path,
-    })
 }
 
 /// What is said of a form that is larger than what is taken, where programs are told so many bytes.
@@ -425,13 +392,6 @@ mod tests {
             [(0, "in 1 second"), (119, "in 119 seconds"), (150, "in 2 minutes"), (7_200, "in 2 hours")]
         {
             assert_eq!(in_time(Duration::from_secs(seconds)), words);
-        }
-    }
-
-    #[test]
-    fn a_value_of_a_prompt_is_called_as_its_builder_calls_it() {
-        for (path, label) in [("values.company", "company"), ("values.name", "name"), ("name", "Name")] {
-            assert_eq!(field_label(path), label);
         }
     }
 

@@ -26,7 +26,7 @@ const INTERVALS: [(&str, &str); 7] = [
 ];
 
 /// The fields of a source's configuration, whatever its type, and what each is called.
-const CONFIG: [(&str, &str); 15] = [
+pub(in crate::dashboard) const CONFIG: [(&str, &str); 15] = [
     ("config.url", "Address"),
     ("config.discover", "Its pages are found"),
     ("config.maxDepth", "Links that are followed one after another"),

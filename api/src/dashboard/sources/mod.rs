@@ -18,6 +18,7 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
+pub(super) use self::fields::CONFIG;
 use self::{fields::SourceFields, runs::RunRow};
 use super::{
     PagePolicy,
