@@ -49,6 +49,32 @@ async fn of_several_words_under_one_number_a_case_expects_those_that_were_chosen
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_case_whose_document_is_not_the_only_one_of_its_name_says_so_at_its_field() {
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let rules = ["Bicycles belong in the cellar.", "Prams may stand in the hall."];
+    let mut documents = Vec::new();
+    for text in rules {
+        documents.push(owner.ingest(&json!({"name": "Rules", "type": "TXT", "content": text})).await);
+    }
+    let evaluation = owner.create("/evaluations", &json!({"name": "Questions"})).await;
+    let path = format!("/evaluations/{}/cases", id(&evaluation));
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    for name in ["Rules", "Customs"] {
+        let form = [("question", "Where do bicycles belong?"), ("document", name)];
+        let refused = visits.submit(&path, &form).await;
+        assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY, "{name}");
+        let page = refused.text().await.expect("a text");
+        assert!(page.contains("<strong>Document</strong> must be the name of one document alone"), "{page}");
+    }
+    // Its id tells it apart.
+    let form = [("question", "Where do bicycles belong?"), ("document", id(&documents[0]))];
+    assert_eq!(visits.submit(&path, &form).await.status(), StatusCode::SEE_OTHER);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_earlier_version_of_the_agent_is_chosen_where_an_evaluation_is_run() {
     let service = Service::start().await;
     let owner = service.signed_up("ada@example.com").await;

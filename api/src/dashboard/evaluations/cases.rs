@@ -15,7 +15,7 @@ use crate::{
         confirm::Confirmed,
         frame::{NONCE, SubmittedForm, Visitor},
     },
-    error::{ApiError, ApiErrorKind},
+    error::{ApiError, ApiErrorKind, FieldError},
     error_response::status_of,
     extract::{PathId, PathIds},
     fields::GivenId,
@@ -24,7 +24,7 @@ use crate::{
         agents::AgentService,
         asking::AskService,
         creation::CreationOutcome,
-        evaluations::{CaseFile, EvaluationService, ImportFormat, ImportOutcome},
+        evaluations::{CaseFile, EvaluationService, ImportFormat, ImportOutcome, NAMES_DOCUMENT},
     },
     state::AppState,
     v1::import_file,
@@ -65,6 +65,16 @@ fn page_of(id: EvaluationId, added: CreationOutcome) -> String {
     format!("evaluations/{id}?{}", String::from_utf8_lossy(&query))
 }
 
+/// What is wrong with a file of one line that is made of a form, which has a field for what the line names.
+fn of_form(mut error: ApiError) -> ApiError {
+    const WANTED: &str =
+        "must be the name of one document alone, or its id, which the address of its page ends with";
+    for field in error.fields.iter_mut().filter(|field| field.message.starts_with(NAMES_DOCUMENT)) {
+        *field = FieldError::new("document", WANTED);
+    }
+    error
+}
+
 /// Adds one, as if it stood in a file.
 #[handler]
 pub(super) async fn add(
@@ -83,7 +93,7 @@ pub(super) async fn add(
     let line = json!({"question": body.question, "expect": expect, "note": given(&body.note)}).to_string();
     let file = CaseFile { format: ImportFormat::JsonLines, bytes: line.into_bytes(), turn: None };
     let told = |made: &ImportOutcome| Ok(query(made, false));
-    let added = evaluations.import(&visitor.actor(), id, file, once, told).await?;
+    let added = evaluations.import(&visitor.actor(), id, file, once, told).await.map_err(of_form)?;
     Ok(visitor.go(&page_of(id, added)))
 }
 

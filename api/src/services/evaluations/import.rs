@@ -54,6 +54,9 @@ pub(crate) struct CaseFile {
     pub(crate) turn: Option<FairPermit>,
 }
 
+/// How it is said that a document is not known by its name.
+pub(crate) const NAMES_DOCUMENT: &str = "names the document";
+
 /// What became of an imported file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImportOutcome {
@@ -149,8 +152,7 @@ impl EvaluationService {
             for gold in &gold {
                 if let Some(name) = gold.name().filter(|name| !known.contains_key(*name)) {
                     let name: String = name.chars().take(TOLD).collect();
-                    let what =
-                        format!("names the document {name:?}, which is not there, or a name of several");
+                    let what = format!("{NAMES_DOCUMENT} {name:?}, which is not there, or a name of several");
                     problems.note(gold.line, what);
                 }
             }
