@@ -166,7 +166,9 @@ async fn long_names_make_no_page_wider_than_the_screen() {
     team.create("/api-tokens", &json!({"description": long, "origins": [origin]})).await;
     let shelf = "What the department of buildings keeps in writing";
     team.create("/collections", &json!({"name": shelf})).await;
-    team.create_document(&json!({"name": long, "type": "TXT", "content": "A note."})).await;
+    for name in [long.as_str(), "Memo"] {
+        team.create_document(&json!({"name": name, "type": "TXT", "content": "A note."})).await;
+    }
     sign_in(&browser, &service, &email).await;
     browser.select("#workspace", id(&workspace)).await;
     browser.click_text("button", "Change").await;
@@ -193,6 +195,14 @@ async fn long_names_make_no_page_wider_than_the_screen() {
         browser.wait_for("#collection").await;
         assert_fits(&browser, page).await;
     }
+
+    // What is said at length of a state takes no room from the names.
+    browser.goto(&format!("{base}/documents?name=Memo")).await;
+    browser.wait_for("tbody [data-label=Name]").await;
+    let name = "document.querySelector('[data-label=State]').append(' why'.repeat(200));
+        return document.querySelector('[data-label=Name]').getBoundingClientRect().width";
+    let name = browser.script(name, vec![]).await;
+    assert!(name.as_f64() >= Some(150.0), "{name} pixels");
 
     browser.goto(&format!("{base}/documents/new")).await;
     browser.upload("#file", &empty).await;
