@@ -22,6 +22,11 @@ use crate::{
 
 /// What stands above a failure.
 const DID_NOT_WORK: &str = "That did not work";
+/// What is said to a tab that is opened anew where a form was sent to, and nothing is shown.
+const NOTHING_SHOWN: (&str, &str) = (
+    "There is nothing to see here",
+    "Something was done from this address, and it shows nothing by itself. Go back in your browser, or on to a page.",
+);
 /// What is said above the fields of a form that are wrong. The scripts of the pages say the same.
 const WRONG_FIELDS: &str = "Some fields need another value; see below.";
 
@@ -104,12 +109,11 @@ pub(crate) fn error_response(
     frame: Option<&FailureFrame>,
 ) -> Response {
     let error = &with_wait(error.clone());
-    let is_missing = error.kind == ApiErrorKind::NotFound;
-    let title = if is_missing { NOTHING_HERE.0 } else { DID_NOT_WORK };
-    let failure = if is_missing {
-        FailureWords { message: text::spans(NOTHING_HERE.1), fields: Vec::new() }
-    } else {
-        FailureWords::of(error)
+    let without_fields = |words| FailureWords { message: text::spans(words), fields: Vec::new() };
+    let (title, failure) = match error.kind {
+        ApiErrorKind::NotFound => (NOTHING_HERE.0, without_fields(NOTHING_HERE.1)),
+        ApiErrorKind::MethodNotAllowed => (NOTHING_SHOWN.0, without_fields(NOTHING_SHOWN.1)),
+        _ => (DID_NOT_WORK, FailureWords::of(error)),
     };
     let hint = match (failure.fields.is_empty(), error.code) {
         (false, _) | (true, "too_large") => {
@@ -190,6 +194,12 @@ mod tests {
         assert!(page.contains(WRONG_FIELDS) && page.contains(told), "{page}");
         assert!(!page.contains("fields`"), "{page}");
         assert!(include_str!("assets/app.js").contains(WRONG_FIELDS), "scripts say the same");
+    }
+
+    #[tokio::test]
+    async fn an_address_that_shows_nothing_is_told_of_without_words_of_programs() {
+        let page = page_of(&crate::error_response::method_not_allowed().await, 2).await;
+        assert!(page.contains("shows nothing by itself") && !page.contains("method"), "{page}");
     }
 
     #[tokio::test]
