@@ -103,7 +103,14 @@ async fn whoever_asks_has_a_page_of_their_own_answers() {
     assert!(own.contains("<h1>Your answers</h1>") && own.contains("When do you open?"), "{own}");
     assert!(!own.contains("What does it cost?"), "{own}");
     let trace = own.split("href=\"traces/").nth(1).and_then(|rest| rest.split('"').next()).expect("a link");
-    assert!(read(&ben, &format!("/traces/{trace}")).await.contains("At nine."));
+    let told = read(&ben, &format!("/traces/{trace}")).await;
+    assert!(
+        told.contains("At nine.") && told.contains("/ask?session=mine\">your conversation</a>"),
+        "{told}"
+    );
+    // Nobody else can go on in it.
+    let told = read(&ada, &format!("/traces/{trace}")).await;
+    assert!(told.contains("in the conversation mine") && !told.contains("session=mine"), "{told}");
     let all = read(&ada, "/traces").await;
     assert!(all.contains("When do you open?") && all.contains("What does it cost?"), "{all}");
 }

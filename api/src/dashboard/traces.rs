@@ -33,7 +33,7 @@ use crate::{
     extract::{PathId, parameter},
     response::ApiResult,
     services::{
-        actor::Permission,
+        actor::{Actor, Permission},
         asking::AskService,
         citations::CitationLinks,
         evaluations::EvaluationService,
@@ -90,6 +90,8 @@ struct TracePage {
     question: String,
     at: Timestamp,
     session: Option<String>,
+    /// What leads its reader to that conversation, behind the `?` of the page for asking; none for whoever did not have it.
+    conversation: Option<String>,
     complete: bool,
     can_replay: bool,
     replayed: Option<&'static str>,
@@ -251,7 +253,7 @@ pub(super) async fn show(
             }
         },
     };
-    page(visitor, &asking, &links, &evaluations, found, outcome).await
+    page(visitor, &traces, &asking, &links, &evaluations, found, outcome).await
 }
 
 /// Gives an answer again from what is recorded of its run, and says whether it came out the same.
@@ -273,7 +275,7 @@ pub(super) async fn replay(
     } else {
         "Replayed from its record: it came out in another way. Another version of the service may read what the model said differently."
     };
-    page(visitor, &asking, &links, &evaluations, found, TraceOutcome::Replayed(told)).await
+    page(visitor, &traces, &asking, &links, &evaluations, found, TraceOutcome::Replayed(told)).await
 }
 
 /// Asks the agent, as it is now, what it was asked then, and leads to both answers side by side: their page can be loaded again, and
@@ -297,6 +299,7 @@ pub(super) async fn ask_again(
 
 async fn page(
     visitor: Visitor,
+    traces: &TraceService,
     asking: &AskService,
     links: &CitationLinks,
     evaluations: &EvaluationService,
@@ -323,9 +326,9 @@ async fn page(
         .map(|found| told_apart(found.into_iter().map(|evaluation| (evaluation.id, evaluation.name))));
     // Not everybody who may see an answer may still ask.
     let asked = asking.find(&actor, trace.agent_id).await.ok();
-    let needed = match &asked {
-        Some(asked) => asking.needed_values(asked).await?,
-        None => Vec::new(),
+    let (needed, conversation) = match &asked {
+        Some(asked) => (asking.needed_values(asked).await?, conversation_of(traces, &actor, &trace).await?),
+        None => (Vec::new(), None),
     };
     let name = asked.map(|asked| asked.agent().name.clone());
     let can_ask_again = question.is_some();
@@ -341,6 +344,7 @@ async fn page(
         question,
         at: trace.created_at,
         session: trace.session,
+        conversation,
         complete: trace.complete,
         can_replay: record.is_some(),
         replayed,
@@ -358,6 +362,18 @@ async fn page(
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// What leads whoever had the conversation that an answer is of back to it.
+async fn conversation_of(
+    traces: &TraceService,
+    actor: &Actor,
+    trace: &StoredTrace,
+) -> ApiResult<Option<String>> {
+    let Some(session) = &trace.session else { return Ok(None) };
+    let own = traces.of_session(actor, trace.agent_id, session, 1).await?;
+    let query = || Serializer::new(String::new()).append_pair("session", session).finish();
+    Ok((!own.is_empty()).then(query))
 }
 
 /// An answer as HTML, and the later one that stands beside it. What is said of one of the two leads back to both.
