@@ -24,6 +24,8 @@ in_both_modes!(
     what_opens_nothing_is_one_and_the_same_page
 );
 
+/// What the quoted words stand in: the page opens where they are.
+const MARK: &str = "<mark tabindex=\"-1\" autofocus>";
 const PAGES: [&str; 3] = [
     "Chapter one. The expedition left Bergen in the spring of 1911.",
     "Chapter two. Its captain, Solveig Aas, had sailed the route twice before.",
@@ -85,10 +87,10 @@ async fn a_link_opens_the_passage_with_the_quoted_words_marked(mode: Mode) {
     assert!(path.starts_with("/cite/"), "{link}");
     let (status, headers, page) = open(&client, path).await;
     assert_eq!(status, StatusCode::OK, "{page}");
-    let marked = between(&page, "<mark>", "</mark>");
+    let marked = between(&page, MARK, "</mark>");
     assert!(PAGES[1].contains(marked) && marked.contains("Solveig Aas"), "{page}");
     let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("no {words}: {page}"));
-    assert!(at("expedition left Bergen") < at("<mark>") && at("</mark>") < at("specimens of moss"), "{page}");
+    assert!(at("expedition left Bergen") < at(MARK) && at("</mark>") < at("specimens of moss"), "{page}");
     assert!(page.contains("<html lang=\"en\">") && page.contains("<title>report.pdf · Lectern</title>"));
     assert!(page.contains("Page 2"), "{page}");
     // In another tab: it may stand beside a conversation, which is not left.

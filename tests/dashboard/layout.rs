@@ -116,6 +116,36 @@ async fn a_source_is_seen_as_a_whole_on_a_phone_and_its_page_opens_in_another_ta
     browser.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn quoted_words_far_down_in_a_passage_are_in_sight_where_their_source_opens() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let before = "This rule is about the hall and the stairs. ".repeat(60);
+    let text = format!("{before}Bicycles belong in the cellar.");
+    let splitter = json!({"type": "character", "chunk_size": 4_000, "chunk_overlap": 0});
+    let rules = json!({"name": "Rules", "type": "TXT", "content": text, "splitter": splitter});
+    let rules = owner.ingest(&rules).await;
+    let llm = json!({"provider": "extractive", "model": "extractive"});
+    let agent = owner.create_agent(&json!({"name": "Porter", "type": "CHATVENDOR", "llm": llm})).await;
+    owner.link(id(&agent), id(&rules)).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.set_size(360, 640).await;
+    browser.goto(&format!("{}/agents/{}/ask", service.base_url(), id(&agent))).await;
+    browser.fill("#question", "Where do bicycles belong?").await;
+    browser.click(".ask-box .main").await;
+    browser.wait_for("[data-answer] .cite").await;
+    let in_sight = "(({ top, bottom }) => top >= 0 && bottom <= innerHeight)(
+        document.querySelector('mark').getBoundingClientRect())";
+    let open = "const link = document.querySelector('.cite'); link.click(); return link.href";
+    let source = browser.script(open, vec![]).await;
+    browser.wait_until("the words beside the answer", in_sight).await;
+    browser.goto(source.as_str().expect("a link")).await;
+    browser.wait_until("the words on the page of their source", in_sight).await;
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
 /// Fails when the page as a whole is wider than the screen, or a column is as narrow as a letter.
 async fn assert_fits(browser: &Browser, page: &str) {
     for width in WIDTHS {

@@ -66,7 +66,7 @@ async fn a_page_is_open_to_whom_its_builder_says(mode: Mode) {
     assert!(!text.contains("How it came about") && !text.contains("/documents/"), "{text}");
     let cited = text.split("href=\"../cite/").nth(1).expect("a source").split('"').next().expect("its end");
     let cited = send(guest.request_outside(Method::GET, &format!("/cite/{cited}"))).await;
-    assert!(cited.text().await.expect("a text").contains("<mark>"));
+    assert!(cited.text().await.expect("a text").contains("</mark>"));
     // All that a minute has may come at once.
     for _ in 0..3 {
         assert_eq!(ask(&guest, &origin, "guide").await.0, StatusCode::OK);

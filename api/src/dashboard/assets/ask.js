@@ -263,6 +263,8 @@ async function openSource(link) {
         named.setAttribute(attribute, new URL(named.getAttribute(attribute), link.href));
       }
     }
+    // The button has the focus here.
+    for (const words of shown.querySelectorAll("[autofocus]")) words.autofocus = false;
     // The page as it looks comes first here, where people look for it.
     const picture = shown.querySelector("figure");
     if (picture) shown.querySelector(".text").before(picture);
@@ -274,6 +276,9 @@ async function openSource(link) {
     // The button stays where it is: it has the focus.
     panel.lastElementChild.remove();
     panel.append(...shown.childNodes);
+    // In a long passage they may stand far down. A picture shows them itself.
+    const marked = picture ? null : panel.querySelector("mark");
+    if (marked) panel.scrollTop = marked.offsetTop - panel.clientHeight / 3;
     // Only now it is as high as it is. At once, as the focus went there: motion is too much for some people.
     if (panel.contains(document.activeElement)) panel.scrollIntoView({ block: "nearest" });
   } catch {
