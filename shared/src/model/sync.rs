@@ -86,13 +86,22 @@ pub struct PathFilter {
 impl PathFilter {
     /// Whether something with this path is meant.
     pub fn admits(&self, path: &str) -> bool {
-        let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, path));
-        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
+        self.admits_any(&[path])
+    }
+
+    /// [`Self::admits`] of something whose path can be written in several ways: patterns may be about each of them.
+    pub fn admits_any(&self, paths: &[&str]) -> bool {
+        (self.include.is_empty() || any_matches(&self.include, paths)) && !self.excludes_any(paths)
     }
 
     /// Whether something with this path is left out whatever else is said.
     pub fn excludes(&self, path: &str) -> bool {
-        self.exclude.iter().any(|pattern| matches(pattern, path))
+        self.excludes_any(&[path])
+    }
+
+    /// [`Self::excludes`] of something whose path can be written in several ways.
+    pub fn excludes_any(&self, paths: &[&str]) -> bool {
+        any_matches(&self.exclude, paths)
     }
 
     /// Whether a file is left out since it, or a folder that it is in, is hidden or the lock of an editor. One that is meant is named by a
@@ -119,6 +128,10 @@ fn is_hidden(name: &str) -> bool {
 /// Whether a part of a pattern stands for a hidden name, and for none that is not hidden.
 fn names_hidden(pattern: &str, name: &str) -> bool {
     pattern.split('/').any(|part| is_hidden(part) && matches(part, name))
+}
+
+fn any_matches(patterns: &[String], paths: &[&str]) -> bool {
+    patterns.iter().any(|pattern| paths.iter().any(|path| matches(pattern, path)))
 }
 
 /// Whether a path is what a pattern says, in time by the product of their lengths at most.

@@ -1,6 +1,7 @@
 //! Sources whose documents are kept in step with what is there. A schedule queues their runs; a worker claims one, finds what there is,
 //! and makes, changes and deletes documents, which are ingested like any others. A run that is cut off goes on elsewhere.
 
+mod address;
 mod bucket;
 mod context;
 mod failure;
@@ -16,6 +17,7 @@ pub(crate) mod robots;
 mod run;
 mod site;
 mod sitemap;
+mod spellings;
 mod warning;
 
 use std::{collections::HashSet, time::Duration};

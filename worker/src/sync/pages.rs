@@ -76,6 +76,15 @@ pub(super) struct FetchedPage {
 }
 
 impl FetchedPage {
+    /// Whether its server lets it be kept.
+    pub(super) fn is_indexed(&self) -> bool {
+        let mut asked = PageLinks::default();
+        for directives in &self.robots {
+            asked.apply_directives(directives);
+        }
+        asked.is_indexed
+    }
+
     /// Where it leads; none when it is no web page.
     ///
     /// # Errors

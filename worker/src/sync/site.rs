@@ -16,6 +16,7 @@ use lectern_shared::{
 use url::Url;
 
 use super::{
+    address::{is_same_site, last_segment, path_of, plain_path_of},
     context::{Enumeration, SyncContext},
     failure::RunFailure,
     frontier::{Frontier, LISTED_EACH},
@@ -27,6 +28,7 @@ use super::{
     },
     record::{ItemState, RunRecorder, document_name},
     sitemap::{self, SITEMAP_BYTES},
+    spellings::{PageSpellings, is_other_spelling},
 };
 
 /// Sitemaps of one site.
@@ -40,6 +42,9 @@ const LOOKED_UP: u32 = 500;
 
 /// Why a page is not asked for.
 const NOT_FOR_ROBOTS: &str = "The site's robots.txt does not let robots read it.";
+
+/// Why no document is made of a page.
+const NOT_TO_BE_KEPT: &str = "It asks not to be kept.";
 
 /// Ends of addresses of what is only part of a page, or another way to it.
 const PARTS_OF_PAGES: [&str; 6] = ["css", "js", "map", "mjs", "rss", "svg"];
@@ -61,6 +66,7 @@ pub(super) async fn read(
         recorder,
         start,
         frontier: Frontier::for_documents(most),
+        spellings: PageSpellings::new(),
         most,
         requests: 0,
         follows: false,
@@ -97,6 +103,7 @@ struct SiteReader<'r, 'c, 'a> {
     recorder: &'r mut RunRecorder<'a>,
     start: Url,
     frontier: Frontier,
+    spellings: PageSpellings,
     /// Documents, at most.
     most: usize,
     requests: usize,
@@ -116,6 +123,7 @@ impl SiteReader<'_, '_, '_> {
             self.queue_unseen().await?;
             self.visit_frontier().await?;
         }
+        Box::pin(self.settle_names()).await?;
         let reason = if self.follows {
             "It is not part of the source any more."
         } else {
@@ -136,11 +144,18 @@ impl SiteReader<'_, '_, '_> {
 
     /// Whether a page is to be looked at: it may become a document, or everything begins with it.
     fn is_in_scope(&self, page: &Url) -> bool {
-        let path = path_of(page);
         let is_start = self.follows && *page == self.start;
         let is_part = extension(page.path()).is_some_and(|end| PARTS_OF_PAGES.contains(&end.as_str()));
         let is_page = !is_part && !is_unreadable(page.path());
-        is_page && (self.config.filter.admits(path) || is_start && !self.config.filter.excludes(path))
+        is_page && (self.is_admitted(page) || is_start && !self.is_excluded(page))
+    }
+
+    fn is_admitted(&self, page: &Url) -> bool {
+        self.config.filter.admits_any(&[path_of(page), &plain_path_of(page)])
+    }
+
+    fn is_excluded(&self, page: &Url) -> bool {
+        self.config.filter.excludes_any(&[path_of(page), &plain_path_of(page)])
     }
 
     async fn queue_unseen(&mut self) -> Result<(), RunFailure> {
@@ -156,9 +171,28 @@ impl SiteReader<'_, '_, '_> {
         }
     }
 
+    /// Goes back to the pages that say that they are other ones: now it is known what is at the addresses that they name.
+    async fn settle_names(&mut self) -> Result<(), RunFailure> {
+        for named in self.spellings.take_named() {
+            if !self.spellings.is_alone(&named) {
+                let reason = format!("It says that it is {}.", named.canonical);
+                self.recorder.skip(named.page.as_str(), &reason).await?;
+            } else if self.has_asked_enough() {
+                self.is_complete = false;
+            } else {
+                self.look_at(&named.page, named.depth).await?;
+            }
+        }
+        self.visit_frontier().await
+    }
+
+    fn has_asked_enough(&self) -> bool {
+        self.requests > 4 * self.most + 100
+    }
+
     async fn visit_frontier(&mut self) -> Result<(), RunFailure> {
         while let Some((page, depth)) = self.frontier.pages.pop_front() {
-            if self.requests > 4 * self.most + 100 {
+            if self.has_asked_enough() {
                 self.is_complete = false;
                 self.frontier.pages.clear();
                 return Ok(());
@@ -200,6 +234,7 @@ impl SiteReader<'_, '_, '_> {
         };
         self.requests += 1;
         let answer = self.client.get(page, validators).await?;
+        self.note_where_it_leads(page, &answer);
         match (answer, known) {
             (PageAnswer::NotModified, Some(known)) => {
                 self.queue_known_links(Some(&known), depth);
@@ -222,6 +257,17 @@ impl SiteReader<'_, '_, '_> {
                 self.fail(page, &reason, None).await
             }
             (PageAnswer::Failed(reason), known) => self.fail(page, &reason, known.as_ref()).await,
+        }
+    }
+
+    fn note_where_it_leads(&mut self, page: &Url, answer: &PageAnswer) {
+        match answer {
+            PageAnswer::Moved(redirect) => {
+                let to = redirect.to.as_ref().filter(|to| is_same_site(to, &self.start));
+                self.spellings.leads(page, to);
+            }
+            PageAnswer::Missing(_) => self.spellings.leads(page, None),
+            PageAnswer::NotModified | PageAnswer::Page(_) | PageAnswer::Failed(_) => {}
         }
     }
 
@@ -297,23 +343,21 @@ impl SiteReader<'_, '_, '_> {
             Err(LinksFailure::Run(failure)) => return Err(failure),
         };
         let remembered = self.follow(links.as_ref(), depth);
-        if let Some(links) = &links {
-            let reason = match &links.canonical {
-                _ if !links.is_indexed => Some("It asks not to be kept.".to_owned()),
-                Some(canonical) if is_other_spelling(canonical, page) => {
-                    self.queue(canonical.clone(), depth);
-                    Some(format!("It says that it is {canonical}."))
-                }
-                _ => None,
+        let is_indexed = links.as_ref().map_or_else(|| found.is_indexed(), |links| links.is_indexed);
+        if !is_indexed {
+            return match known {
+                Some(known) => self.recorder.gone(&known, NOT_TO_BE_KEPT).await,
+                None => self.recorder.skip(page.as_str(), NOT_TO_BE_KEPT).await,
             };
-            if let Some(reason) = reason {
-                return match known {
-                    Some(known) => self.recorder.gone(&known, &reason).await,
-                    None => self.recorder.skip(page.as_str(), &reason).await,
-                };
-            }
         }
-        if !self.config.filter.admits(path_of(page)) {
+        let canonical = links.as_ref().and_then(|links| links.canonical.as_ref());
+        if let Some(canonical) = canonical.filter(|it| is_other_spelling(it, page))
+            && self.spellings.put_off(page, canonical, depth)
+        {
+            self.queue(canonical.clone(), depth);
+            return Ok(());
+        }
+        if !self.is_admitted(page) {
             return Ok(());
         }
         let title = links.as_ref().and_then(|links| links.title.as_deref());
@@ -436,54 +480,5 @@ impl SiteReader<'_, '_, '_> {
             self.is_complete = true;
         }
         Ok(pages)
-    }
-}
-
-/// What patterns are about: the path of an address, with its query.
-fn path_of(page: &Url) -> &str {
-    page.as_str().get(page[..url::Position::BeforePath].len()..).unwrap_or_default()
-}
-
-/// The last part of an address's path, which often is a file's name.
-fn last_segment(page: &Url) -> Option<String> {
-    let name = page.path_segments()?.next_back().filter(|name| !name.is_empty())?;
-    Some(percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned())
-}
-
-/// Whether two addresses are of one site: `www.` and encryption make no difference.
-fn is_same_site(a: &Url, b: &Url) -> bool {
-    let host = |url: &Url| url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host).to_owned());
-    let port = |url: &Url| url.port();
-    matches!(a.scheme(), "http" | "https") && host(a).is_some() && host(a) == host(b) && port(a) == port(b)
-}
-
-/// Whether a page's own name for itself differs from where it was found by no more than what is not part of it: its query, a slash at
-/// the end. Other names are not believed, since many sites call all their pages like the first.
-fn is_other_spelling(canonical: &Url, page: &Url) -> bool {
-    let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
-    canonical != page && is_same_site(canonical, page) && path(canonical) == path(page)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_site_is_told_from_another() {
-        let url = |text: &str| Url::parse(text).unwrap();
-        for (a, b, is_same) in [
-            ("https://a.example/x", "http://www.a.example/y", true),
-            ("https://a.example", "https://b.a.example", false),
-            ("https://a.example", "https://a.example:8443", false),
-            ("ftp://a.example", "https://a.example", false),
-        ] {
-            assert_eq!(is_same_site(&url(a), &url(b)), is_same, "{a} {b}");
-        }
-        let page = url("https://a.example/docs/one?utm=x");
-        assert!(is_other_spelling(&url("https://a.example/docs/one"), &page));
-        assert!(is_other_spelling(&url("https://a.example/docs/one/"), &page));
-        assert!(!is_other_spelling(&url("https://a.example/"), &page));
-        assert!(!is_other_spelling(&page, &page));
-        assert_eq!(path_of(&page), "/docs/one?utm=x");
     }
 }
