@@ -1,6 +1,6 @@
 //! The text of a source, and where its parts stand.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use lectern_parse::protocol::{MarkKind, TextMark, TextMarkup};
 use lectern_shared::model::{
@@ -171,14 +171,14 @@ impl ExtractedText {
         let earliest = times.iter().map(|(_, (start, _))| *start).reduce(f64::min);
         let latest = times.iter().map(|(_, (_, end))| *end).reduce(f64::max);
         let heading = self.heading(range.start);
-        let page = self.at(&self.pages_at, range.start).or_else(|| self.at(&self.pages_at, last)).copied();
+        let page = self.first_in(&self.pages_at, range.start..=last).copied();
         let page_end = self.at(&self.pages_at, last).copied();
         SourceSpan {
             page,
             page_end,
             page_starts: page.zip(page_end).and_then(|(first, end)| self.page_starts(first..end, last)),
             address: self.appended(range.start).map(|(_, number)| number),
-            row: self.at(&self.rows_at, range.start).or_else(|| self.at(&self.rows_at, last)).copied(),
+            row: self.first_in(&self.rows_at, range.start..=last).copied(),
             row_end: self.at(&self.rows_at, last).copied(),
             start: earliest,
             end: latest,
@@ -221,6 +221,14 @@ impl ExtractedText {
         let after = marks.partition_point(|(start, _)| *start <= offset);
         let (start, what) = after.checked_sub(1).and_then(|number| marks.get(number))?;
         (*start >= self.source(offset)).then_some(what)
+    }
+
+    /// The mark that holds where a range begins, or else the first one in it: there may be something before it, such as the title of a table.
+    fn first_in<'a, T>(&self, marks: &'a [(u64, T)], range: RangeInclusive<u64>) -> Option<&'a T> {
+        self.at(marks, *range.start()).or_else(|| {
+            let (start, what) = marks.get(first_from(marks, *range.start()))?;
+            range.contains(start).then_some(what)
+        })
     }
 
     /// The headings that a place stands under, outermost first.
@@ -283,6 +291,20 @@ mod tests {
         assert_eq!(ExtractedText::plain("text".to_owned()).place(0..5).page, None);
         let starts = |range| extracted.place(range).page_starts;
         assert_eq!((starts(0..10), starts(5..11), starts(5..30)), (None, Some(vec![10]), Some(vec![10, 20])));
+    }
+
+    #[test]
+    fn a_passage_that_begins_above_the_rows_names_the_first_of_them() {
+        let mut extracted = ExtractedText::default();
+        extracted.push("Title one two", [mark(6, MarkKind::Row(1)), mark(10, MarkKind::Row(2))]);
+        let rows = |range| {
+            let place = extracted.place(range);
+            (place.row, place.row_end)
+        };
+        assert_eq!(rows(0..13), (Some(1), Some(2)));
+        assert_eq!(rows(0..9), (Some(1), Some(1)));
+        assert_eq!(rows(7..13), (Some(1), Some(2)));
+        assert_eq!(rows(0..5), (None, None));
     }
 
     #[test]
