@@ -26,7 +26,10 @@ use tokio::{
 };
 use url::Url;
 
-use super::load::{DownloadedFile, FetchedSource};
+use super::{
+    disposition::file_name,
+    load::{DownloadedFile, FetchedSource},
+};
 use crate::{failure::IngestFailure, lease::ProgressReporter};
 
 /// A server that sends nothing for so long is given up.
@@ -236,16 +239,6 @@ pub(crate) fn authorization_headers(authorization: SourceAuthorization) -> Resul
         }
     }
     Ok(headers)
-}
-
-/// The file's name in a `Content-Disposition`.
-pub(crate) fn file_name(disposition: &str) -> Option<String> {
-    let value = disposition.split(';').skip(1).find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("filename").then_some(value)
-    })?;
-    let name = value.trim().trim_matches('"');
-    (!name.is_empty()).then(|| name.to_owned())
 }
 
 fn silent() -> IngestFailure {

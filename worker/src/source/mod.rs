@@ -3,6 +3,7 @@
 //! `ingest` and `preview` come here. What runs here is the service: strangers' bytes go to the child, through
 //! [`sandbox`](crate::sandbox), and come back as frames; nothing here knows how a format is read.
 
+mod disposition;
 mod fetch;
 mod load;
 pub(crate) mod parts;
@@ -11,7 +12,8 @@ mod read;
 mod video;
 
 pub(crate) use self::{
-    fetch::{FetchBudget, SourceFetcher, authorization_headers, file_name, temporary_file},
+    disposition::file_name,
+    fetch::{FetchBudget, SourceFetcher, authorization_headers, temporary_file},
     load::{DownloadedFile, FetchedSource, LoadContext, load},
     read::{ReadOutcome, SourceReading},
 };
