@@ -38,18 +38,18 @@ pub(super) async fn read(
     } else {
         KnownPage { etag: source.etag.as_deref(), last_modified: source.last_modified.as_deref() }
     };
-    let (bytes, validators) = match client.small_file(&url, known, FEED_BYTES).await? {
+    let (bytes, charset, validators) = match client.small_file(&url, known, FEED_BYTES).await? {
         SmallFile::NotModified => {
             recorder.all_unchanged().await?;
             return Ok(Enumeration { unseen: None, is_complete: true, validators: None });
         }
         SmallFile::Missing => return Err(RunFailure::stop("There is no feed at this address")),
-        SmallFile::Read { bytes, etag, last_modified } => (bytes, (etag, last_modified)),
+        SmallFile::Read { bytes, charset, etag, last_modified } => (bytes, charset, (etag, last_modified)),
     };
     let order = ListOrder {
         kind: ListingKind::Feed,
         url,
-        charset: None,
+        charset,
         texts: !config.full_pages,
         max_entries: MAX_LISTED,
     };

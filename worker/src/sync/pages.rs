@@ -238,6 +238,7 @@ impl<'a> PageClient<'a> {
         }
         let (etag, last_modified) =
             (response.etag().map(str::to_owned), response.last_modified().map(str::to_owned));
+        let charset = response.charset();
         let mut bytes = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(|error| failed(&error))? {
             bytes.extend_from_slice(&piece);
@@ -245,7 +246,7 @@ impl<'a> PageClient<'a> {
                 return Err(RunFailure::stop(format!("{} has more than {most} bytes", shown(url))));
             }
         }
-        Ok(SmallFile::Read { bytes, etag, last_modified })
+        Ok(SmallFile::Read { bytes, charset, etag, last_modified })
     }
 
     async fn send(
@@ -359,8 +360,8 @@ pub(super) enum SmallFile {
     NotModified,
     /// There is none.
     Missing,
-    /// Its bytes, and by what it is known.
-    Read { bytes: Vec<u8>, etag: Option<String>, last_modified: Option<String> },
+    /// Its bytes, their encoding as far as the server says so, and by what it is known.
+    Read { bytes: Vec<u8>, charset: Option<String>, etag: Option<String>, last_modified: Option<String> },
 }
 
 /// Reads an answer to its end.

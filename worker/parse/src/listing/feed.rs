@@ -5,6 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use encoding_rs::Encoding;
 use feed_rs::{
     model::{Entry, Feed, Text},
     parser::{Builder, generate_id},
@@ -14,15 +15,24 @@ use quick_xml::escape::escape;
 use url::Url;
 
 use super::{json_feed, page_at, xml_feed};
-use crate::protocol::{
-    FeedEntry, FeedListing, ListingRequest, MAX_ENTRY_TEXT, MAX_LISTED, MAX_LISTED_BYTES, MAX_TITLE, MAX_URL,
+use crate::{
+    charset,
+    formats::html,
+    protocol::{
+        FeedEntry, FeedListing, ListingRequest, MAX_ENTRY_TEXT, MAX_LISTED, MAX_LISTED_BYTES, MAX_TITLE,
+        MAX_URL,
+    },
 };
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// Bytes of a title that is a piece of a page, of which the rest is not read.
+const LONGEST_TITLE: usize = 16 << 10;
 
 /// Reads a feed; none when it is none.
 pub(super) fn read(bytes: &[u8], request: &ListingRequest) -> Option<FeedListing> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    let text = in_utf8(bytes, request.charset.as_deref());
+    let bytes: &[u8] = &text;
     let reduced: Cow<'_, [u8]> = if bytes.trim_ascii_start().starts_with(b"{") {
         json_feed::reduced(bytes)?.into()
     } else {
@@ -45,6 +55,21 @@ pub(super) fn read(bytes: &[u8], request: &ListingRequest) -> Option<FeedListing
     Some(listing)
 }
 
+/// A feed that does not name its encoding, or names UTF-8 by mistake, in UTF-8: by what its server says, else by what fits best. The library
+/// knows those that feeds name.
+fn in_utf8<'a>(bytes: &'a [u8], charset: Option<&str>) -> Cow<'a, [u8]> {
+    let names_other = || {
+        html::declared_encoding(bytes)
+            .is_some_and(|label| Encoding::for_label(label.as_bytes()) != Some(encoding_rs::UTF_8))
+    };
+    let is_xml = bytes.trim_ascii_start().starts_with(b"<");
+    if !is_xml || std::str::from_utf8(bytes).is_ok() || names_other() {
+        return Cow::Borrowed(bytes);
+    }
+    let (text, ..) = charset::decode(bytes, charset);
+    Cow::Owned(text.into_owned().into_bytes())
+}
+
 /// The library panics at some of what it cannot compute.
 fn parsed(bytes: &[u8], url: &Url) -> Option<Feed> {
     let parser = Builder::new().base_uri(Some(url)).id_generator(|links, title, uri| {
@@ -58,7 +83,7 @@ fn parsed(bytes: &[u8], url: &Url) -> Option<Feed> {
 fn read_entry(entry: Entry, request: &ListingRequest) -> FeedEntry {
     let link = entry.links.iter().find(|link| link.rel.as_deref().is_none_or(|rel| rel == "alternate"));
     let link = link.or(entry.links.first()).and_then(|link| page_at(&link.href, &request.url));
-    let title = content_of(entry.title).map(|mut title| {
+    let title = entry.title.map(line_of_title).map(|mut title| {
         let end = title.char_indices().nth(MAX_TITLE).map_or(title.len(), |(end, _)| end);
         title.truncate(end);
         title
@@ -103,6 +128,18 @@ fn content_of(text: Option<Text>) -> Option<String> {
     text.map(|text| cleaned(text.content))
 }
 
+/// A title as it is read: some are pieces of a page.
+fn line_of_title(title: Text) -> String {
+    let is_html = title.content_type.essence().to_string() == "text/html";
+    let text = cleaned(title.content);
+    if is_html {
+        let end = text.floor_char_boundary(LONGEST_TITLE);
+        html::line_of(text.get(..end).unwrap_or_default(), LONGEST_TITLE)
+    } else {
+        text
+    }
+}
+
 /// Without the one character that no store takes.
 fn cleaned(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "") } else { text }
@@ -114,16 +151,20 @@ mod tests {
     use crate::protocol::ListingKind;
 
     fn listing(feed: &str) -> Option<FeedListing> {
+        listing_of(feed.as_bytes(), None)
+    }
+
+    fn listing_of(feed: &[u8], charset: Option<&str>) -> Option<FeedListing> {
         let request = ListingRequest {
             kind: ListingKind::Feed,
             url: Url::parse("https://a.example/feed.xml").unwrap(),
-            charset: None,
+            charset: charset.map(str::to_owned),
             texts: true,
             max_entries: MAX_LISTED,
             memory_bytes: 0,
             cpu_seconds: 0,
         };
-        super::read(feed.as_bytes(), &request)
+        super::read(feed, &request)
     }
 
     fn entries(feed: &str) -> Vec<FeedEntry> {
@@ -154,6 +195,53 @@ mod tests {
             let html = entry.html.as_deref().unwrap();
             assert!(html.contains("<h1>One &amp; two</h1>\n<p>The first.</p>"), "{html}");
         }
+    }
+
+    #[test]
+    fn a_feed_is_read_in_the_encoding_that_it_or_its_server_names() {
+        let feed = |declaration: &str, encoding: &'static Encoding| {
+            let item = "<item><title>Žluté café</title><link>https://a.example/1</link></item>";
+            let feed =
+                format!("{declaration}<rss version='2.0'><channel><title>News</title>{item}</channel></rss>");
+            encoding.encode(&feed).0.into_owned()
+        };
+        let central = encoding_rs::WINDOWS_1250;
+        for (declaration, encoding, charset) in [
+            ("", encoding_rs::UTF_8, None),
+            ("<?xml version='1.0' encoding='windows-1250'?>", central, None),
+            ("<?xml version='1.0'?>", central, Some("windows-1250")),
+            ("<?xml version='1.0' encoding='utf-8'?>", central, Some("windows-1250")),
+        ] {
+            let listing = listing_of(&feed(declaration, encoding), charset).expect(declaration);
+            assert_eq!(listing.entries[0].title.as_deref(), Some("Žluté café"), "{declaration}");
+        }
+        // One letter that is wrong is no reason to read nothing.
+        let mut damaged = feed("<?xml version='1.0' encoding='utf-8'?>", encoding_rs::UTF_8);
+        let at = damaged.windows(3).position(|it| it == b"caf").expect("a title");
+        damaged[at] = 0xff;
+        let listing = listing_of(&damaged, Some("utf-8")).expect("a feed");
+        assert_eq!(listing.entries[0].title.as_deref(), Some("Žluté \u{fffd}afé"));
+    }
+
+    #[test]
+    fn a_title_is_read_as_a_person_sees_it() {
+        let title = |title: &str| {
+            let about = "<id>1</id><updated>2026-01-01T00:00:00Z</updated>";
+            let entry = format!("<entry>{about}{title}<link href='https://a.example/1'/></entry>");
+            let feed = format!("{about}<title>News</title>{entry}");
+            entries(&format!("<feed xmlns='http://www.w3.org/2005/Atom'>{feed}</feed>")).remove(0).title
+        };
+        let html = "<title type='html'><![CDATA[Fish &#038; <em>chips</em>]]></title>";
+        assert_eq!(title(html).as_deref(), Some("Fish & chips"));
+        assert_eq!(title("<title type='html'>1 &amp;lt; 2</title>").as_deref(), Some("1 < 2"));
+        assert_eq!(title("<title>AT&amp;T &lt;b></title>").as_deref(), Some("AT&T <b>"));
+    }
+
+    #[test]
+    fn the_id_of_an_entry_may_be_a_number() {
+        let entries = entries(&json(r#"{"id": 17, "title": "One"}, {"id": "b", "title": "Two"}"#));
+        let keys: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
+        assert_eq!(keys, ["17", "b"]);
     }
 
     #[test]

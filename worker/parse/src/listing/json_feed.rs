@@ -6,6 +6,7 @@ use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, SeqAccess, Visitor},
 };
+use serde_json::Value;
 
 use crate::protocol::MAX_LISTED;
 
@@ -19,6 +20,7 @@ struct JsonFeed {
 
 #[derive(Serialize, Deserialize)]
 struct JsonItem {
+    #[serde(default, deserialize_with = "text_of_id")]
     id: Option<String>,
     url: Option<String>,
     external_url: Option<String>,
@@ -42,6 +44,15 @@ struct JsonAttachment {
 pub(super) fn reduced(bytes: &[u8]) -> Option<Vec<u8>> {
     let feed: JsonFeed = serde_json::from_slice(bytes).ok()?;
     serde_json::to_vec(&feed).ok()
+}
+
+/// An id as text, also where it is a number, as it may be.
+fn text_of_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Null => None,
+        Value::String(id) => Some(id),
+        id => Some(id.to_string()),
+    })
 }
 
 fn few_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<JsonItem>, D::Error> {

@@ -5,13 +5,9 @@ const SEARCHED: usize = 8 << 10;
 
 /// The encoding label in a page's `<meta>` elements or its XML declaration.
 pub(super) fn named_in(raw: &[u8]) -> Option<String> {
-    let head = raw.get(..SEARCHED).unwrap_or(raw);
-    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let head = head_of(raw);
     let mut rest = head.trim_start();
-    if let Some(declaration) =
-        rest.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>")).map(|(it, _)| it)
-        && let Some(label) = value_of(declaration, "encoding").filter(|label| is_usable(label))
-    {
+    if let Some(label) = declared(rest) {
         return Some(label.to_owned());
     }
     while let Some(at) = rest.find('<') {
@@ -29,6 +25,20 @@ pub(super) fn named_in(raw: &[u8]) -> Option<String> {
         rest = after;
     }
     None
+}
+
+/// The encoding label in the XML declaration with which a document begins.
+pub(super) fn declared_in(raw: &[u8]) -> Option<String> {
+    declared(head_of(raw).trim_start()).map(str::to_owned)
+}
+
+fn head_of(raw: &[u8]) -> String {
+    String::from_utf8_lossy(raw.get(..SEARCHED).unwrap_or(raw)).to_ascii_lowercase()
+}
+
+fn declared(head: &str) -> Option<&str> {
+    let (declaration, _) = head.strip_prefix("<?xml")?.split_once("?>")?;
+    value_of(declaration, "encoding").filter(|label| is_usable(label))
 }
 
 /// What follows `name=` in a tag, or within one of its attributes.

@@ -80,6 +80,19 @@ pub(crate) fn page_links(html: &str, base: Option<&Url>) -> PageLinks {
     links::find(html, base)
 }
 
+/// What a person sees of a piece of a page, in one line that goes on no further than necessary behind a limit in bytes.
+pub(crate) fn line_of(html: &str, limit: usize) -> String {
+    let html = tags::with_few_attributes(html);
+    let html = nesting::bounded(&html, false);
+    let tree = Html::parse_document(&html);
+    element::line_of(tree.tree.root(), limit)
+}
+
+/// The encoding that the XML declaration of a document names, where its beginning can be read without it.
+pub(crate) fn declared_encoding(bytes: &[u8]) -> Option<String> {
+    encoding::declared_in(bytes)
+}
+
 /// The page's characters: by its byte order mark, else the encoding that its server names, else the one that it names
 /// itself, else the one that fits best.
 fn decoded(
