@@ -33,6 +33,8 @@ struct FlowParagraph {
 struct FlowTable {
     rows: Vec<Vec<CellBlocks>>,
     row: Vec<CellBlocks>,
+    /// Whether the row before was left out.
+    is_cut: bool,
 }
 
 impl Default for FlowBuilder {
@@ -151,19 +153,36 @@ impl FlowBuilder {
         let Some(table) = self.table() else { return };
         let repeated = match blocks.as_slice() {
             [] => repeated.min(MAX_SPAN),
-            [TextBlock::Paragraph(text)] if text.len() <= MAX_REPEATED_TEXT => repeated.min(MAX_REPEATED),
+            _ if is_short(&blocks) => repeated.min(MAX_REPEATED),
             _ => 1,
         };
         for _ in 1..repeated {
             table.row.push(blocks.clone());
         }
-        table.row.push(blocks);
-        table.row.extend((1..columns.min(MAX_SPAN)).map(|_| CellBlocks::new()));
+        table.add(blocks, columns);
+    }
+
+    /// Ends the innermost cell, which is one with the cell above it. It says the same, so that its row can be understood without those above.
+    pub(super) fn close_cell_below(&mut self, columns: usize) {
+        let own = self.close_body();
+        let Some(table) = self.table() else { return };
+        let above = table.rows.last().filter(|_| own.is_empty() && !table.is_cut);
+        let above = above.and_then(|row| row.get(table.row.len())).filter(|above| is_short(above));
+        let said = above.cloned().unwrap_or(own);
+        table.add(said, columns);
+    }
+
+    /// Leaves out columns in which the row has no cells.
+    pub(super) fn skip_columns(&mut self, columns: usize) {
+        if let Some(table) = self.table() {
+            table.row.extend((0..columns.min(MAX_SPAN)).map(|_| CellBlocks::new()));
+        }
     }
 
     /// Ends a row; `kept` is false for one that was deleted.
     pub(super) fn close_row(&mut self, kept: bool) {
         if let Some(table) = self.table() {
+            table.is_cut = !kept;
             let row = std::mem::take(&mut table.row);
             if kept && !row.is_empty() {
                 table.rows.push(row);
@@ -187,4 +206,17 @@ impl FlowBuilder {
     fn table(&mut self) -> Option<&mut FlowTable> {
         self.bodies.last_mut()?.table.as_mut()
     }
+}
+
+impl FlowTable {
+    /// Adds a cell that takes so many columns.
+    fn add(&mut self, blocks: CellBlocks, columns: usize) {
+        self.row.push(blocks);
+        self.row.extend((1..columns.min(MAX_SPAN)).map(|_| CellBlocks::new()));
+    }
+}
+
+/// Whether a cell says so little that it may be repeated.
+fn is_short(cell: &[TextBlock]) -> bool {
+    matches!(cell, [TextBlock::Paragraph(text)] if text.len() <= MAX_REPEATED_TEXT)
 }

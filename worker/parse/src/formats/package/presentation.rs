@@ -118,6 +118,8 @@ struct SlideReader {
     paragraph: SlideParagraph,
     choices: Vec<bool>,
     in_text: bool,
+    /// Whether the cell around this place is one with the cell above it. Tables of slides do not nest.
+    goes_on: bool,
     /// What paragraphs in the body have by themselves.
     bulleted: BulletStyle,
     /// The numbered lists around this place, by their levels.
@@ -212,7 +214,10 @@ impl SlideReader {
             "br" => self.flow.text("\n"),
             "tab" => self.flow.text(" "),
             "tbl" => self.flow.open_table(),
-            "tc" => self.flow.open_cell(),
+            "tc" => {
+                self.goes_on = matches!(element.attribute("vMerge").as_deref(), Some("1" | "true"));
+                self.flow.open_cell();
+            }
             "AlternateContent" => self.choices.push(false),
             "Choice" | "Fallback" => match self.choices.last_mut() {
                 Some(chosen) if !*chosen => *chosen = true,
@@ -230,6 +235,7 @@ impl SlideReader {
             "t" => self.in_text = false,
             "p" => self.close_paragraph(),
             // The cells that a wide one covers are there, empty.
+            "tc" if self.goes_on => self.flow.close_cell_below(1),
             "tc" => self.flow.close_cell(1, 1),
             "tr" => self.flow.close_row(true),
             "tbl" => self.flow.close_table(),

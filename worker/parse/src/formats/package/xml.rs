@@ -140,6 +140,11 @@ impl PartElement<'_> {
         self.find(|attribute, _| attribute == name)
     }
 
+    /// The number that the first attribute of this name is, if it is one.
+    pub(super) fn number(&self, name: &str) -> Option<usize> {
+        self.attribute(name)?.parse().ok()
+    }
+
     /// The first attribute of this name that has a prefix: `r:id` rather than `id`.
     pub(super) fn prefixed(&self, name: &str) -> Option<String> {
         self.find(|attribute, prefixed| attribute == name && prefixed)

@@ -20,6 +20,8 @@ use crate::{
 const CONTENT: &str = "content.xml";
 /// Most blanks that one element stands for; more are never meant to be read.
 const MAX_BLANKS: usize = 100;
+/// The most cells beside each other that others cover.
+const MAX_COVERED: usize = 256;
 /// The level of slides' titles: above them is the presentation.
 const TITLE_LEVEL: u8 = 2;
 /// Shapes have paragraphs of their own, and may stand within one.
@@ -101,7 +103,9 @@ struct OpenDocumentReader {
     /// Whether each element around this place that is called like a shape is one.
     shapes: Vec<bool>,
     /// What is known of the cells around this place.
-    cells: Vec<(usize, usize)>,
+    cells: Vec<TableCell>,
+    /// How many of the next cells the last one of the row covers.
+    covered: usize,
     /// Levels of the headings, and none for paragraphs, around this place.
     paragraphs: Vec<Option<u8>>,
     /// Whether each frame around this place holds a slide's title.
@@ -111,6 +115,13 @@ struct OpenDocumentReader {
     slides: u32,
     notes: usize,
     title: Option<String>,
+}
+
+/// What a cell says of itself.
+struct TableCell {
+    /// How many columns it is seen in.
+    columns: usize,
+    repeated: usize,
 }
 
 impl OpenDocumentReader {
@@ -189,7 +200,10 @@ impl OpenDocumentReader {
             }
             "table" => self.flow.open_table(),
             "table-cell" | "covered-table-cell" => {
-                self.cells.push((1, number("number-columns-repeated")));
+                self.cells.push(TableCell {
+                    columns: number("number-columns-spanned"),
+                    repeated: number("number-columns-repeated"),
+                });
                 self.flow.open_cell();
                 self.outside.push(self.lists.len());
             }
@@ -218,10 +232,13 @@ impl OpenDocumentReader {
             }
             "table-cell" | "covered-table-cell" => {
                 self.outside.pop();
-                let (columns, repeated) = self.cells.pop().unwrap_or((1, 1));
-                self.flow.close_cell(columns, repeated);
+                let cell = self.cells.pop().unwrap_or(TableCell { columns: 1, repeated: 1 });
+                self.close_cell(&cell, name == "covered-table-cell");
             }
-            "table-row" => self.flow.close_row(true),
+            "table-row" => {
+                self.covered = 0;
+                self.flow.close_row(true);
+            }
             "table" => self.flow.close_table(),
             "text-box" => {
                 self.outside.pop();
@@ -256,6 +273,27 @@ impl OpenDocumentReader {
                 self.after_blank = false;
             }
             _ => {}
+        }
+    }
+
+    /// Ends a cell. One that no other of its row covers is one with the cell above it.
+    fn close_cell(&mut self, cell: &TableCell, is_covered: bool) {
+        if !is_covered {
+            // The cells that it covers are there, empty.
+            self.covered = cell.columns.saturating_sub(1);
+            self.flow.close_cell(1, cell.repeated);
+            return;
+        }
+        for number in 0..cell.repeated.clamp(1, MAX_COVERED) {
+            if number > 0 {
+                self.flow.open_cell();
+            }
+            if self.covered > 0 {
+                self.covered -= 1;
+                self.flow.close_cell(1, 1);
+            } else {
+                self.flow.close_cell_below(1);
+            }
         }
     }
 

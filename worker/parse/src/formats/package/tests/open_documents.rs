@@ -20,6 +20,28 @@ fn an_open_document_keeps_headings_lists_tables_and_notes_and_leaves_out_deleted
 }
 
 #[test]
+fn each_row_of_an_open_document_says_what_the_cell_says_that_it_shares() {
+    let cell = |attributes: &str, text: &str| {
+        format!("<table:table-cell {attributes}><text:p>{text}</text:p></table:table-cell>")
+    };
+    let covered = "<table:covered-table-cell/>".to_owned();
+    let row = |cells: &[String]| format!("<table:table-row>{}</table:table-row>", cells.concat());
+    let (rows, columns) = (r#"table:number-rows-spanned="2""#, r#"table:number-columns-spanned="2""#);
+    let two = r#"<table:covered-table-cell table:number-columns-repeated="2"/>"#.to_owned();
+    let table = [
+        row(&[cell(rows, "Group"), cell(columns, "Year"), covered.clone()]),
+        row(&[covered.clone(), cell("", "H1"), cell("", "H2")]),
+        row(&[cell(&format!("{rows} {columns}"), "Fruit"), covered, cell("", "1")]),
+        row(&[two, cell("", "2")]),
+    ];
+    let content = format!("<table:table>{}</table:table>", table.concat());
+    assert_eq!(
+        read(open_document("text", &content, "<m/>")).unwrap().text,
+        "| Group | Year | |\n| --- | --- | --- |\n| Group | H1 | H2 |\n| Fruit | | 1 |\n| Fruit | | 2 |"
+    );
+}
+
+#[test]
 fn what_stands_around_a_shape_of_an_open_document_is_kept_and_what_the_shape_says_follows_it() {
     let content = r#"<text:p>I went<draw:line> <text:p/> </draw:line> and <draw:custom-shape>
             <text:list><text:list-item><text:p>Stop</text:p></text:list-item></text:list>

@@ -21,9 +21,10 @@ fn run(text: &str) -> String {
 fn slides_are_pages_in_the_order_of_the_show_with_title_first_and_notes_last() {
     let main = "application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml";
     let table = format!(
-        "<p:graphicFrame><a:tbl><a:tr><a:tc><a:p>{}</a:p></a:tc><a:tc><a:p>{}</a:p></a:tc></a:tr></a:tbl></p:graphicFrame>",
+        "<p:graphicFrame><a:tbl><a:tr><a:tc rowSpan=\"2\"><a:p>{}</a:p></a:tc><a:tc><a:p>{}</a:p></a:tc></a:tr><a:tr><a:tc vMerge=\"1\"><a:p/></a:tc><a:tc><a:p>{}</a:p></a:tc></a:tr></a:tbl></p:graphicFrame>",
         run("k"),
-        run("v")
+        run("v"),
+        run("w")
     );
     let first = slide(
         &[
@@ -67,7 +68,7 @@ fn slides_are_pages_in_the_order_of_the_show_with_title_first_and_notes_last() {
     assert_eq!(read.about.pages, Some(2));
     assert_eq!(
         read.text,
-        "## The plan\n\n- Point\n    - Detail\n1. step\n\nFree\n\n| k | v |\n| --- | --- |\n\nSpeaker notes:\n\nSmile.\n\n## Last"
+        "## The plan\n\n- Point\n    - Detail\n1. step\n\nFree\n\n| k | v |\n| --- | --- |\n| k | w |\n\nSpeaker notes:\n\nSmile.\n\n## Last"
     );
     assert_eq!(read.pages, [(1, "## The plan".to_owned()), (2, "## Last".to_owned())]);
 }

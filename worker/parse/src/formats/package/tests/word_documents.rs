@@ -99,3 +99,31 @@ fn tables_of_a_word_document_are_tables_with_their_merged_and_nested_cells() {
     let wide = row(&[cell(r#"<w:gridSpan w:val="1000000000"/>"#, "wide")]);
     assert!(text_of_word(&format!("<w:tbl>{wide}</w:tbl>")).len() < 2_000);
 }
+
+#[test]
+fn each_row_of_a_word_table_says_what_the_cell_says_that_it_shares() {
+    let cell = |properties: &str, text: &str| {
+        format!("<w:tc><w:tcPr>{properties}</w:tcPr>{}</w:tc>", paragraph("", text))
+    };
+    let row = |cells: &[String]| format!("<w:tr>{}</w:tr>", cells.concat());
+    let (first, next) = (r#"<w:vMerge w:val="restart"/>"#, "<w:vMerge/>");
+    // It was merged once, and is not any more.
+    let former = "<w:tcPrChange><w:tcPr><w:vMerge/></w:tcPr></w:tcPrChange>";
+    let later = r#"<w:gridSpan w:val="2"/><w:vMerge w:val="continue"/>"#;
+    let table = [
+        row(&[cell("", "Group"), cell("", "Item"), cell("", "Price")]),
+        row(&[cell(first, "Fruit"), cell("", "Apple"), cell(former, "1")]),
+        row(&[cell(next, ""), cell("", "Pear"), cell("", "")]),
+        format!(r#"<w:tr><w:trPr><w:gridBefore w:val="1"/></w:trPr>{}</w:tr>"#, cell("", "Plum")),
+        row(&[cell(&format!(r#"<w:gridSpan w:val="2"/>{first}"#), "Nothing else"), cell("", "4")]),
+        row(&[cell(later, ""), cell("", "5")]),
+    ];
+    assert_eq!(
+        text_of_word(&format!("<w:tbl>{}</w:tbl>", table.concat())),
+        "| Group | Item | Price |\n| --- | --- | --- |\n| Fruit | Apple | 1 |\n| Fruit | Pear | |\n| | Plum | |\n\
+         | Nothing else | | 4 |\n| Nothing else | | 5 |"
+    );
+    let long = "x".repeat(300);
+    let table = [row(&[cell(first, &long), cell("", "1")]), row(&[cell(next, ""), cell("", "2")])];
+    assert_eq!(text_of_word(&format!("<w:tbl>{}</w:tbl>", table.concat())).matches(&long).count(), 1);
+}

@@ -92,11 +92,19 @@ struct WordReader {
     /// Whether each choice between alternatives around this place has been made.
     choices: Vec<bool>,
     /// What is known of each cell and row around this place.
-    columns: Vec<usize>,
+    cells: Vec<TableCell>,
     rows_deleted: Vec<bool>,
     /// The notes around this place.
     open_notes: Vec<Option<(&'static str, String)>>,
     in_text: bool,
+}
+
+/// What a cell says of itself.
+#[derive(Default)]
+struct TableCell {
+    columns: usize,
+    /// Whether it is one with the cell above it.
+    goes_on: bool,
 }
 
 /// What a paragraph says of itself.
@@ -141,7 +149,7 @@ impl WordReader {
         match element.name() {
             // What was deleted or moved elsewhere, what fields are computed from, readings above characters, and settings.
             "del" | "moveFrom" | "delText" | "instrText" | "delInstrText" | "rt" | "sectPr" | "sdtPr"
-            | "tblPr" => xml.skip()?,
+            | "tblPr" | "tcPrChange" => xml.skip()?,
             "p" => {
                 self.paragraphs.push(ParagraphProperties::default());
                 self.flow.open_paragraph();
@@ -177,23 +185,33 @@ impl WordReader {
             "tbl" => self.flow.open_table(),
             "tr" => self.rows_deleted.push(false),
             "trPr" => {
-                let mut deleted = false;
+                let (mut deleted, mut before) = (false, 0);
                 xml.visit(|element| {
-                    deleted |= element.name() == "del";
+                    match element.name() {
+                        "del" => deleted = true,
+                        "gridBefore" => before = element.number("val").unwrap_or(0),
+                        "trPrChange" => return ElementVisit::Skip,
+                        _ => {}
+                    }
                     ElementVisit::Into
                 })?;
+                self.flow.skip_columns(before);
                 if let Some(row) = self.rows_deleted.last_mut() {
                     *row = deleted;
                 }
             }
             "tc" => {
-                self.columns.push(1);
+                self.cells.push(TableCell::default());
                 self.flow.open_cell();
             }
             "gridSpan" => {
-                let span = element.attribute("val").and_then(|span| span.parse().ok()).unwrap_or(1);
-                if let Some(columns) = self.columns.last_mut() {
-                    *columns = span;
+                if let Some(cell) = self.cells.last_mut() {
+                    cell.columns = element.number("val").unwrap_or(1);
+                }
+            }
+            "vMerge" => {
+                if let Some(cell) = self.cells.last_mut() {
+                    cell.goes_on = element.attribute("val").as_deref() != Some("restart");
                 }
             }
             "txbxContent" => self.flow.open_body(),
@@ -215,7 +233,10 @@ impl WordReader {
                 self.runs.pop();
             }
             "t" => self.in_text = false,
-            "tc" => self.flow.close_cell(self.columns.pop().unwrap_or(1), 1),
+            "tc" => match self.cells.pop().unwrap_or_default() {
+                TableCell { columns, goes_on: true } => self.flow.close_cell_below(columns),
+                TableCell { columns, goes_on: false } => self.flow.close_cell(columns, 1),
+            },
             "tr" => self.flow.close_row(!self.rows_deleted.pop().unwrap_or(false)),
             "tbl" => self.flow.close_table(),
             "txbxContent" => self.flow.close_box(),
