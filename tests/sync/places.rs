@@ -3,4 +3,5 @@
 mod bucket;
 mod feed;
 mod folder;
+mod pages;
 mod site;

@@ -27,8 +27,6 @@ in_both_modes!(
     a_dry_run_changes_nothing,
     links_of_a_page_that_has_not_changed_are_followed_all_or_read_anew,
     a_run_says_what_it_went_past_and_why,
-    a_page_that_nothing_stands_for_is_kept_whatever_it_says_that_it_is,
-    patterns_are_written_as_people_read_addresses,
     pages_that_answer_again_stay_although_they_may_go,
     a_site_with_more_pages_than_it_may_have_documents_says_so_and_is_followed
 );
@@ -99,7 +97,7 @@ async fn a_large_site_is_kept_in_step_politely_and_asks_before_a_mass_deletion(m
 }
 
 /// A page with these links.
-fn html(title: &str, links: &[&str]) -> String {
+pub(super) fn html(title: &str, links: &[&str]) -> String {
     let links: Vec<_> = links.iter().map(|link| format!("<a href='{link}'>to {link}</a>")).collect();
     let links = links.concat();
     format!("<html><head><title>{title}</title></head><body><p>Words of {title}.</p>{links}</body></html>")
@@ -335,7 +333,7 @@ async fn a_dry_run_changes_nothing(mode: Mode) {
 }
 
 /// Serves a list of pages.
-fn serve_list(web: &Web, pages: &[&str]) {
+pub(super) fn serve_list(web: &Web, pages: &[&str]) {
     let pages: Vec<_> = pages.iter().map(|page| web.url(page)).collect();
     web.serve("/sitemap.xml", "text/plain", pages.join("\n"));
 }
@@ -367,80 +365,6 @@ async fn a_run_says_what_it_went_past_and_why(mode: Mode) {
         assert!(listed.iter().any(is_told), "{page}: {listed:?}");
     }
     assert_eq!(other.hits("/elsewhere"), 0);
-}
-
-async fn a_page_that_nothing_stands_for_is_kept_whatever_it_says_that_it_is(mode: Mode) {
-    let (_service, client) = signed_up(mode).await;
-    let web = Web::start().await;
-    let serve = |page: &str, canonical: &str| {
-        let body =
-            html(page, &[]).replace("<title>", &format!("<link rel=canonical href='{canonical}'><title>"));
-        web.serve(page, "text/html", body)
-    };
-    // The address that it names leads back to it, is not there, says that it is this one, and is a page.
-    serve("/back/", "/back");
-    web.redirect("/back", "/back/");
-    serve("/nothing/", "/nothing");
-    serve("/one", "/one/");
-    serve("/one/", "/one");
-    serve("/page?from=list", "/page");
-    serve("/page", "/page");
-    serve_list(&web, &["/back/", "/nothing/", "/one", "/one/", "/page?from=list"]);
-    let source = source(&client, "site", json!({"url": web.url("/")})).await;
-    let expected = ["/back/", "/nothing/", "/one", "/page"].map(|page| web.url(page));
-    let first = run(&client, &source).await;
-    let listed = found(&client, &first).await;
-    assert_eq!(
-        (&first["state"], urls(&client).await),
-        (&json!("succeeded"), expected.to_vec()),
-        "{listed:?}"
-    );
-    for page in ["/one/", "/page?from=list"] {
-        let is_told = |(item, outcome, reason): &(String, String, String)| {
-            *item == web.url(page) && outcome == "skipped" && reason.contains("says that it is")
-        };
-        assert!(listed.iter().any(is_told), "{page}: {listed:?}");
-    }
-    let second = run(&client, &source).await;
-    assert_eq!(counts(&second), [0, 0, 4, 0, 1], "{:?}", found(&client, &second).await);
-
-    // What gets a page of its own under the other address is there once.
-    serve("/back", "/back");
-    let body = json!({"deleteLimit": 100});
-    data(client.patch(&format!("/sources/{}", id(&source)), &body).await);
-    let third = run(&client, &source).await;
-    assert_eq!(counts(&third), [1, 0, 3, 1, 1], "{:?}", found(&client, &third).await);
-    let expected = ["/back", "/nothing/", "/one", "/page"].map(|page| web.url(page));
-    assert_eq!(urls(&client).await, expected);
-}
-
-async fn patterns_are_written_as_people_read_addresses(mode: Mode) {
-    let (_service, client) = signed_up(mode).await;
-    let web = Web::start().await;
-    let pages = ["/%C3%BCber/a", "/%C3%BCber/b%20c", "/andere/d"];
-    for page in pages {
-        web.serve(page, "text/html", html("A page", &[]));
-    }
-    // A file cannot say it by itself.
-    let (notes, noindex) = ("/%C3%BCber/notes.txt", [("x-robots-tag", "noindex")]);
-    web.serve_with_headers(notes, "text/plain", &noindex, "Notes that are not to be kept.");
-    let mut listed = pages.to_vec();
-    listed.push(notes);
-    serve_list(&web, &listed);
-    for (include, exclude, expected) in [
-        ("/über/*", "/x", &pages[..2]),
-        ("/%C3%BCber/*", "/über/b c", &pages[..1]),
-        ("*", "/über/*", &pages[2..]),
-    ] {
-        let config = json!({"url": web.url("/"), "include": [include], "exclude": [exclude]});
-        let site = source(&client, "site", config).await;
-        let ended = run(&client, &site).await;
-        let mut added = found(&client, &ended).await;
-        added.retain(|(_, outcome, _)| outcome == "added");
-        let added: Vec<_> = added.into_iter().map(|(item, ..)| item).collect();
-        let expected: Vec<_> = expected.iter().map(|page| web.url(page)).collect();
-        assert_eq!(added, expected, "{include} without {exclude}");
-    }
 }
 
 async fn pages_that_answer_again_stay_although_they_may_go(mode: Mode) {

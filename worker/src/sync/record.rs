@@ -26,8 +26,9 @@ use lectern_shared::{
     ids::DocumentId,
     media_type,
     model::{
+        Json,
         collection::apply_defaults,
-        document::{DocumentType, PageRange, StoredFile},
+        document::{Document, DocumentType, PageRange, StoredFile},
         sync::{SyncCounts, SyncItem, SyncOutcome, SyncRun, SyncSource},
     },
     secrets::hex,
@@ -296,12 +297,14 @@ impl<'a> RunRecorder<'a> {
             self.failed(item.key, &why, Some(known)).await?;
             return Ok(false);
         }
+        let document = documents::find_locked(&mut tx, workspace, id).await?.map(|(document, _)| document);
+        let is_unnamed = document.as_ref().is_some_and(|document| is_unnamed(document, item.key));
         let new = FileReplacement {
             r#type: document_type(identity, item.url.is_some()),
-            name: None,
+            name: is_unnamed.then_some(item.name.as_str()),
             file: blob_file(&stored, item.file_name.as_deref(), &mime),
         };
-        if !documents::lock(&mut tx, workspace, id).await?
+        if document.is_none()
             || !uploads::replace(&mut tx, workspace, id, &new, jobs.now()).await?
             || !jobs.enqueue_ingest(&mut tx, workspace, id).await?
         {
@@ -455,6 +458,12 @@ fn growth(bytes: u64, former: Option<&StoredFile>) -> u64 {
 
 fn blob_file<'b>(stored: &'b StoredBlob, name: Option<&'b str>, mime: &'b str) -> BlobFile<'b> {
     BlobFile { key: &stored.key, bytes: stored.bytes, sha256: &stored.sha256, name, mime }
+}
+
+/// Whether nobody has named a document: it is called by what was last read there, or by its key.
+fn is_unnamed(document: &Document, key: &str) -> bool {
+    let title = document.ingestion.source.as_ref().and_then(|Json(source)| source.title.as_deref());
+    document.name == document_name(title, key) || document.name == document_name(None, key)
 }
 
 /// What a document is called: what is said of it, in one line, or its key.

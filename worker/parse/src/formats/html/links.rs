@@ -7,7 +7,7 @@ use url::Url;
 
 use super::{
     element::attribute,
-    page::{resolve, tidy},
+    page::{GraphTitle, resolve, tidy},
     tags::{StartTag, start_tags},
 };
 use crate::protocol::{MAX_LINKS, PageLinks};
@@ -24,7 +24,7 @@ const MAX_TITLE: usize = 2_048;
 /// The links of a page.
 pub(super) fn find(html: &str, base: Option<&Url>) -> PageLinks {
     let mut page = PageLinks::default();
-    let mut own_base = None;
+    let (mut own_base, mut graph) = (None, GraphTitle::default());
     let mut known = BTreeSet::new();
     let mut tags_left = MAX_TAGS;
     for tag in start_tags(html) {
@@ -52,7 +52,10 @@ pub(super) fn find(html: &str, base: Option<&Url>) -> PageLinks {
                 let said = attribute(element, "href").and_then(|href| resolve(href, base));
                 own_base = said;
             }
-            "meta" => page.apply_meta(element),
+            "meta" => {
+                page.apply_meta(element);
+                graph.read(element);
+            }
             "link" if has_relation(element, "canonical") => {
                 page.canonical = page.canonical.or_else(|| resolve(attribute(element, "href")?, base));
             }
@@ -63,6 +66,7 @@ pub(super) fn find(html: &str, base: Option<&Url>) -> PageLinks {
             _ => {}
         }
     }
+    page.title = graph.title().or(page.title);
     page
 }
 
@@ -137,6 +141,14 @@ mod tests {
         assert_eq!(page.title.as_deref(), Some("Docs &"));
         assert_eq!(page.canonical.as_ref().map(Url::as_str), Some("https://a.example/docs/"));
         assert!(page.is_indexed && page.is_followed);
+    }
+
+    #[test]
+    fn a_page_is_called_as_it_is_when_it_is_read() {
+        let named = "<meta property='og:title' content='Prices'><title>Prices | The shop</title>";
+        assert_eq!(links(named).title.as_deref(), Some("Prices"));
+        let site = "<meta property='og:site_name' content='Shop'><meta property='og:title' content='Shop'><title>Prices</title>";
+        assert_eq!(links(site).title.as_deref(), Some("Prices"));
     }
 
     #[test]

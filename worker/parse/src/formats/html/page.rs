@@ -20,7 +20,7 @@ pub(super) struct SelfDescription {
 pub(super) fn describe(page: &Html, url: Option<&Url>) -> SelfDescription {
     let base = base_of(page, url);
     let mut canonical = None;
-    let (mut og_url, mut og_title, mut og_site) = (None, None, None);
+    let (mut og_url, mut graph) = (None, GraphTitle::default());
     for element in elements(page) {
         match element.name() {
             "link" => {
@@ -30,28 +30,51 @@ pub(super) fn describe(page: &Html, url: Option<&Url>) -> SelfDescription {
                 }
             }
             "meta" => {
-                let name =
-                    attribute(element, "property").or_else(|| attribute(element, "name")).unwrap_or_default();
-                let content =
-                    || attribute(element, "content").map(tidy).filter(|content| !content.is_empty());
-                match name.trim().to_ascii_lowercase().as_str() {
-                    "og:url" => {
-                        og_url = og_url.or_else(|| resolve(attribute(element, "content")?, base.as_ref()));
-                    }
-                    "og:title" => og_title = og_title.or_else(content),
-                    "og:site_name" => og_site = og_site.or_else(content),
-                    _ => {}
+                graph.read(element);
+                if property_of(element) == "og:url" {
+                    og_url = og_url.or_else(|| resolve(attribute(element, "content")?, base.as_ref()));
                 }
             }
             _ => {}
         }
     }
-    // Some sites say their own name on every page.
-    let og_title = og_title.filter(|title| og_site.as_ref() != Some(title));
     SelfDescription {
-        title: og_title.or_else(|| text_of_first(page, "title")).or_else(|| text_of_first(page, "h1")),
+        title: graph.title().or_else(|| text_of_first(page, "title")).or_else(|| text_of_first(page, "h1")),
         canonical_url: canonical.or(og_url).map(String::from),
     }
+}
+
+/// The title that a page gives itself for those who show links to it.
+#[derive(Default)]
+pub(super) struct GraphTitle {
+    title: Option<String>,
+    site: Option<String>,
+}
+
+impl GraphTitle {
+    /// Takes note of what a `<meta>` element says of it.
+    pub(super) fn read(&mut self, meta: &Element) {
+        let place = match property_of(meta).as_str() {
+            "og:title" => &mut self.title,
+            "og:site_name" => &mut self.site,
+            _ => return,
+        };
+        if place.is_none() {
+            *place = attribute(meta, "content").map(tidy).filter(|content| !content.is_empty());
+        }
+    }
+
+    /// The title. Some sites say their own name on every page.
+    pub(super) fn title(self) -> Option<String> {
+        let Self { title, site } = self;
+        title.filter(|title| site.as_ref() != Some(title))
+    }
+}
+
+/// What a `<meta>` element is about.
+fn property_of(meta: &Element) -> String {
+    let name = attribute(meta, "property").or_else(|| attribute(meta, "name")).unwrap_or_default();
+    name.trim().to_ascii_lowercase()
 }
 
 fn elements(page: &Html) -> impl Iterator<Item = &Element> {
