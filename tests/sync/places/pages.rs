@@ -16,6 +16,7 @@ use crate::{
 in_both_modes!(
     a_page_that_nothing_stands_for_is_kept_whatever_it_says_that_it_is,
     patterns_are_written_as_people_read_addresses,
+    a_page_that_is_called_like_a_script_is_one,
     a_document_that_nobody_named_is_called_as_its_page_is_by_now
 );
 
@@ -91,6 +92,19 @@ async fn patterns_are_written_as_people_read_addresses(mode: Mode) {
         let expected: Vec<_> = expected.iter().map(|page| web.url(page)).collect();
         assert_eq!(added, expected, "{include} without {exclude}");
     }
+}
+
+async fn a_page_that_is_called_like_a_script_is_one(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let start = web.serve("/", "text/html", html("Start", &["/wiki/Node.js", "/assets/app.js"]));
+    web.serve("/wiki/Node.js", "text/html", html("Node.js", &["/wiki/deno"]));
+    web.serve("/wiki/deno", "text/html", html("Deno", &[]));
+    web.serve("/assets/app.js", "text/javascript", "const answer = 42;");
+    let source = source(&client, "site", json!({"url": start, "discover": "crawl"})).await;
+    let ended = run(&client, &source).await;
+    assert_eq!(counts(&ended), [3, 0, 0, 0, 0], "{:?}", found(&client, &ended).await);
+    assert_eq!(urls(&client).await, ["/", "/wiki/Node.js", "/wiki/deno"].map(|page| web.url(page)));
 }
 
 async fn a_document_that_nobody_named_is_called_as_its_page_is_by_now(mode: Mode) {

@@ -47,7 +47,9 @@ const NOT_FOR_ROBOTS: &str = "The site's robots.txt does not let robots read it.
 const NOT_TO_BE_KEPT: &str = "It asks not to be kept.";
 
 /// Ends of addresses of what is only part of a page, or another way to it.
-const PARTS_OF_PAGES: [&str; 6] = ["css", "js", "map", "mjs", "rss", "svg"];
+const PARTS_OF_PAGES: [&str; 4] = ["css", "map", "rss", "svg"];
+/// Ends of addresses of scripts, and of pages that are called like one: `/wiki/Node.js`.
+const SCRIPTS: [&str; 2] = ["js", "mjs"];
 
 /// Reads a site.
 pub(super) async fn read(
@@ -145,8 +147,7 @@ impl SiteReader<'_, '_, '_> {
     /// Whether a page is to be looked at: it may become a document, or everything begins with it.
     fn is_in_scope(&self, page: &Url) -> bool {
         let is_start = self.follows && *page == self.start;
-        let is_part = extension(page.path()).is_some_and(|end| PARTS_OF_PAGES.contains(&end.as_str()));
-        let is_page = !is_part && !is_unreadable(page.path());
+        let is_page = !ends_as(page, &PARTS_OF_PAGES) && !is_unreadable(page.path());
         is_page && (self.is_admitted(page) || is_start && !self.is_excluded(page))
     }
 
@@ -357,7 +358,8 @@ impl SiteReader<'_, '_, '_> {
             self.queue(canonical.clone(), depth);
             return Ok(());
         }
-        if !self.is_admitted(page) {
+        let is_script = links.is_none() && ends_as(page, &SCRIPTS);
+        if is_script || !self.is_admitted(page) {
             return Ok(());
         }
         let title = links.as_ref().and_then(|links| links.title.as_deref());
@@ -481,4 +483,9 @@ impl SiteReader<'_, '_, '_> {
         }
         Ok(pages)
     }
+}
+
+/// Whether an address ends as that of a file with one of these ends does.
+fn ends_as(page: &Url, ends: &[&str]) -> bool {
+    extension(page.path()).is_some_and(|end| ends.contains(&end.as_str()))
 }
