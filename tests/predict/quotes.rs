@@ -60,6 +60,35 @@ async fn what_answers_is_quoted_and_not_what_introduces_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_row_of_a_price_list_answers_and_not_the_price_of_something_else() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let prices = "Article,Description,Unit,Price EUR,Min order\nA-100,Steel bolt M8x40,100 pcs,12.90,5\n\
+                  A-102,Steel bolt M10x60,100 pcs,22.75,2\nD-400,Garden hose 25 m,1 pc,29.99,1\n";
+    let agent = quoting(&client, &json!({"name": "prices.csv", "type": "CSV", "content": prices})).await;
+    let questions = "Q: How much does the Pro plan cost?\nA: 19 USD per user and month.\n\n\
+                     Q: Can I change my user name?\nA: No. User names cannot be changed.\n";
+    let faq = json!({"name": "questions", "type": "TXT", "content": questions});
+    let faq = client.ingest(&faq).await;
+    client.link(id(&agent), id(&faq)).await;
+    for (question, quote) in [
+        (
+            "How much does A-102 cost?",
+            "Article: A-102 Description: Steel bolt M10x60 Unit: 100 pcs Price EUR: 22.75 Min order: 2",
+        ),
+        (
+            "What is the price of the garden hose?",
+            "Article: D-400 Description: Garden hose 25 m Unit: 1 pc Price EUR: 29.99 Min order: 1",
+        ),
+        ("How much is the Pro plan per month?", "A: 19 USD per user and month."),
+    ] {
+        let answer = told(&client, &agent, question, None).await;
+        assert!(answer.contains(&format!("“{quote}”")), "{answer}");
+        assert_eq!(answer.matches('“').count(), 1, "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_headings_above_a_sentence_count_for_it() {
     let service = Service::in_mode(Mode::Embedded).start().await;
     let client = service.signed_up("ada@example.com").await;

@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use super::{
-    sentences::{MAX_SENTENCE_CHARS, is_table_rule},
+    lines::{field_name, is_list_item, is_table_rule},
+    sentences::{MAX_SENTENCE_CHARS, PlacedSentence},
     titles::is_title,
 };
 
@@ -26,25 +27,32 @@ impl HeadingsAbove<'_> {
     }
 }
 
-/// A row that answers as well as the others of its table.
+/// A row of a table that is asked for.
 pub(super) struct TableRow {
-    /// The number of the table.
+    /// The number of the table, or [`RECORDS`].
     pub(super) table: usize,
     /// All of its line, in bytes.
     pub(super) line: Range<usize>,
 }
 
+/// The table of all rows of a text that are written field by field.
+const RECORDS: usize = usize::MAX;
+
 /// A sentence of a passage.
 pub(super) struct CountedSentence {
     /// Its bytes.
     pub(super) range: Range<usize>,
-    /// How often it has each word of the question.
+    /// The number of its paragraph.
+    pub(super) paragraph: usize,
+    /// How often it has each word of the question itself.
+    pub(super) own: Vec<u32>,
+    /// The same with what is passed on to it.
     pub(super) frequencies: Vec<u32>,
     /// In words.
     pub(super) length: u32,
     /// Its words count for another one.
     pub(super) is_passed_on: bool,
-    /// It is asked for together with the other rows of its table.
+    /// What it is as a row that may be asked for together with others of its table.
     pub(super) row: Option<TableRow>,
     /// Its first line, in bytes, without what ends it.
     pub(super) line: Range<usize>,
@@ -57,10 +65,11 @@ impl CountedSentence {
     pub(super) fn new(
         text: &str,
         before: Option<&Self>,
-        range: Range<usize>,
-        frequencies: Vec<u32>,
+        place: PlacedSentence,
+        own: Vec<u32>,
         length: u32,
     ) -> Self {
+        let PlacedSentence { range, paragraph, is_record } = place;
         let (from, known) =
             before.map_or((0, None), |before| (before.range.start, Some((&before.line, before.is_in_row))));
         let begin = text[from..range.start].rfind('\n').map(|end| from + end + 1);
@@ -73,7 +82,15 @@ impl CountedSentence {
                 (begin..begin + line.len(), line.contains('|'))
             }
         };
-        Self { range, frequencies, length, is_passed_on: false, row: None, line, is_in_row }
+        let row = is_record.then(|| TableRow { table: RECORDS, line: range.clone() });
+        let frequencies = own.clone();
+        Self { range, paragraph, own, frequencies, length, is_passed_on: false, row, line, is_in_row }
+    }
+
+    /// Whether it is an item of a list, or a field with its name.
+    pub(super) fn is_point(&self, text: &str) -> bool {
+        let line = text[self.line.clone()].trim();
+        is_list_item(line) || field_name(line).is_some()
     }
 }
 
@@ -207,7 +224,7 @@ fn pass_on_headers(text: &str, weights: &[f32], sentences: &mut [CountedSentence
         let is_meant = |row: &CountedSentence| is_asked_for(row) || (is_about_columns && row.length > 0);
         for row in rows.iter_mut().filter(|row| is_meant(row)) {
             raise(&mut row.frequencies, &names);
-            row.row = is_about_columns.then(|| TableRow { table, line: whole_row(text, row) });
+            row.row = Some(TableRow { table, line: whole_row(text, row) });
             is_passed_on = true;
         }
         for part in &mut sentences[header] {
@@ -239,9 +256,16 @@ fn headers(text: &str, sentences: &[CountedSentence]) -> Vec<Range<usize>> {
     headers
 }
 
-/// Whether a row has a word of the question that the header lacks.
-fn has_more(row: &[u32], header: &[u32], weights: &[f32]) -> bool {
-    row.iter().zip(header).zip(weights).any(|((own, name), weight)| *own > 0 && *name == 0 && *weight > 0.0)
+/// Whether one text has a word of the question that another lacks.
+pub(super) fn has_more(one: &[u32], other: &[u32], weights: &[f32]) -> bool {
+    missing(other, one, weights) > 0
+}
+
+/// How many words of the question a text lacks that another has.
+pub(super) fn missing(text: &[u32], other: &[u32], weights: &[f32]) -> usize {
+    let is_missing =
+        |((own, other), weight): &((&u32, &u32), &f32)| **own == 0 && **other > 0 && **weight > 0.0;
+    text.iter().zip(other).zip(weights).filter(is_missing).count()
 }
 
 /// Counts what another text has of the question's words, too.

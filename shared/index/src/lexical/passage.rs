@@ -7,8 +7,10 @@ use lectern_shared::model::language::Language;
 use super::{
     AVG_LEN, LexicalQuery, TermId, TermStemmer, TokenizeMode, idf,
     language::detect_language,
-    lead_in::{CountedSentence, HeadingsAbove, TableRow, pass_on, raise},
-    sentences, tokenize, weight,
+    lead_in::{CountedSentence, HeadingsAbove, has_more, pass_on, raise},
+    reach::quoted,
+    sentences::placed_sentences,
+    tokenize, weight,
 };
 
 /// A question put to one passage. The question and the passage's language are made out once, whatever is asked of it.
@@ -76,61 +78,86 @@ impl<'a> PassageMatch<'a> {
     }
 
     /// The byte range of the sentence that matches the question best: BM25 among the sentences of the passage, so
-    /// that words which every sentence has decide nothing. A heading, a question and the header of a table count for what they introduce.
-    /// The first of equals; none if no content word occurs.
+    /// that words which every sentence has decide nothing, but none before one that has all of its words and more. A heading, a question and
+    /// the header of a table count for what they introduce. The first of equals; none if no content word occurs.
     pub fn best_sentence(&self) -> Option<Range<usize>> {
-        self.best_sentences().into_iter().next()
+        let (sentences, containing) = self.counted();
+        let best = &sentences[self.best(&sentences, &containing)?];
+        Some(best.row.as_ref().map_or_else(|| best.range.clone(), |row| row.line.clone()))
     }
 
-    /// [`PassageMatch::best_sentence`], and where that is the row of a table whose columns alone are asked about, all of its rows in
-    /// their order.
+    /// What answers the question best: [`PassageMatch::best_sentence`] with the list that it introduces, or the sentence beside it that has
+    /// what it lacks of the question; of a table all rows that have the same words, in their order.
     pub fn best_sentences(&self) -> Vec<Range<usize>> {
-        let mut terms = TermStemmer::new(self.language);
-        let mut counted: Vec<CountedSentence> = Vec::new();
-        let mut containing = vec![0_u64; self.query.len()];
-        for (start, end) in sentences(self.text, self.language) {
-            let (frequencies, length) = self.frequencies(&self.text[start..end], &mut terms);
-            for (total, frequency) in containing.iter_mut().zip(&frequencies) {
-                *total += u64::from(*frequency > 0);
-            }
-            let sentence = CountedSentence::new(self.text, counted.last(), start..end, frequencies, length);
-            counted.push(sentence);
-        }
-        pass_on(self.text, &self.weights, &self.above, &mut counted);
-        let Some(best) = self.best(&counted, &containing) else { return Vec::new() };
-        let Some(TableRow { table, .. }) = &best.row else { return vec![best.range.clone()] };
-        let rows = counted.iter().filter_map(|sentence| sentence.row.as_ref());
-        let mut rows: Vec<_> = rows.filter(|row| row.table == *table).map(|row| row.line.clone()).collect();
+        let (sentences, containing) = self.counted();
+        let Some(at) = self.best(&sentences, &containing) else { return Vec::new() };
+        let best = &sentences[at];
+        let Some(row) = &best.row else {
+            let asked = self.weights.get(..self.query.own_words()).unwrap_or_default();
+            return vec![quoted(self.text, &sentences, at, asked)];
+        };
+        let is_alike = |other: &&CountedSentence| {
+            !has_more(&other.frequencies, &best.frequencies, &self.weights)
+                && !has_more(&best.frequencies, &other.frequencies, &self.weights)
+        };
+        let rows = sentences.iter().filter(is_alike).filter_map(|sentence| sentence.row.as_ref());
+        let mut rows: Vec<_> =
+            rows.filter(|other| other.table == row.table).map(|other| other.line.clone()).collect();
         rows.dedup();
         rows
     }
 
-    /// The best of the sentences; `containing` is how many have each word of the question.
-    fn best<'s>(&self, counted: &'s [CountedSentence], containing: &[u64]) -> Option<&'s CountedSentence> {
+    /// The sentences of the passage, and how many of them have each word of the question themselves.
+    fn counted(&self) -> (Vec<CountedSentence>, Vec<u64>) {
+        let mut terms = TermStemmer::new(self.language);
+        let mut counted: Vec<CountedSentence> = Vec::new();
+        let mut containing = vec![0_u64; self.query.len()];
+        for sentence in placed_sentences(self.text, self.language) {
+            let (frequencies, length) = self.frequencies(&self.text[sentence.range.clone()], &mut terms);
+            for (total, frequency) in containing.iter_mut().zip(&frequencies) {
+                *total += u64::from(*frequency > 0);
+            }
+            let sentence = CountedSentence::new(self.text, counted.last(), sentence, frequencies, length);
+            counted.push(sentence);
+        }
+        pass_on(self.text, &self.weights, &self.above, &mut counted);
+        (counted, containing)
+    }
+
+    /// The place of the best of the sentences; `containing` is how many have each word of the question.
+    fn best(&self, counted: &[CountedSentence], containing: &[u64]) -> Option<usize> {
         let total = counted.len() as u64;
         let words: f32 = counted.iter().map(|sentence| scaled(sentence.length)).sum();
         let mean = (words / scaled(u32::try_from(counted.len()).unwrap_or(u32::MAX))).max(1.0);
-        let mut best: Option<(f32, &CountedSentence)> = None;
+        let rarity: Vec<f32> = containing.iter().map(|containing| idf(total, *containing)).collect();
         let own = self.query.own_words();
-        let is_about = |sentence: &&CountedSentence| self.has_any(&sentence.frequencies, own);
-        for sentence in counted.iter().filter(|sentence| !sentence.is_passed_on).filter(is_about) {
-            // The constant average is that of passages, so a sentence's length is brought to the same scale.
-            let length = rounded(scaled(sentence.length) * AVG_LEN / mean);
-            let score: f32 = sentence
-                .frequencies
-                .iter()
-                .zip(&self.weights)
-                .zip(containing)
-                .filter(|((frequency, _), _)| **frequency > 0)
-                .map(|((frequency, factor), containing)| {
-                    factor * idf(total, *containing) * weight(*frequency, length)
-                })
-                .sum();
-            if score > 0.0 && best.is_none_or(|(most, _)| score > most) {
-                best = Some((score, sentence));
-            }
+        let is_about =
+            |sentence: &CountedSentence| !sentence.is_passed_on && self.has_any(&sentence.frequencies, own);
+        let scored = counted.iter().enumerate().filter(|(_, sentence)| is_about(sentence));
+        let scored = scored.map(|(at, sentence)| (self.score(sentence, mean, &rarity), at));
+        let scored: Vec<(f32, usize)> = scored.filter(|(score, _)| *score > 0.0).collect();
+        let mut best = first_of_best(scored.iter().copied())?;
+        let says_more = |at: usize, best: usize| self.says_more(&counted[at], &counted[best]);
+        // However short a sentence is that has some of the words, one with all of them and more answers better.
+        while let Some(more) = first_of_best(scored.iter().filter(|(_, at)| says_more(*at, best)).copied()) {
+            best = more;
         }
-        best.map(|(_, sentence)| sentence)
+        Some(best)
+    }
+
+    /// The BM25 score of a sentence, where sentences have `mean` words; `rarity` is that of the question's words.
+    fn score(&self, sentence: &CountedSentence, mean: f32, rarity: &[f32]) -> f32 {
+        // The constant average is that of passages, so a sentence's length is brought to the same scale.
+        let length = rounded(scaled(sentence.length) * AVG_LEN / mean);
+        let words = sentence.frequencies.iter().zip(&self.weights).zip(rarity);
+        let words = words.filter(|((frequency, _), _)| **frequency > 0);
+        words.map(|((frequency, factor), rarity)| factor * rarity * weight(*frequency, length)).sum()
+    }
+
+    /// Whether a sentence has all words of the question that another has, and more.
+    fn says_more(&self, sentence: &CountedSentence, other: &CountedSentence) -> bool {
+        has_more(&sentence.frequencies, &other.frequencies, &self.weights)
+            && !has_more(&other.frequencies, &sentence.frequencies, &self.weights)
     }
 
     /// Whether any of the first so many words of the question counts, and is there.
@@ -154,6 +181,11 @@ impl<'a> PassageMatch<'a> {
 /// [`PassageMatch::best_sentence`] of one passage that is asked nothing else.
 pub fn best_sentence(query: &str, text: &str) -> Option<Range<usize>> {
     LexicalQuery::new(query).matched(text).best_sentence()
+}
+
+/// The place with the highest score, the first of equals.
+fn first_of_best(scored: impl Iterator<Item = (f32, usize)>) -> Option<usize> {
+    scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, at)| at)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "word counts of a passage are far below 2^24")]

@@ -7,6 +7,7 @@ use lectern_shared::model::language::Language;
 use super::{
     TermId, TermStemmer, TokenKind, TokenizeMode,
     fold::{fold_accents, has_accents},
+    script::GramScript,
     stop_words::{LanguageVotes, StopLanguages},
     tokenize,
 };
@@ -23,6 +24,13 @@ const WEAK: f32 = 0.3;
 /// The weight of a single character beside the bigrams that contain it, and of a part of a number beside the number.
 const SINGLE: f32 = 0.5;
 
+/// How many words a code such as `A-102` counts for in the share of a question that a text has: what is asked about is that, and not
+/// another thing of which the same is told.
+const CODE: f32 = 2.0;
+
+/// What Chinese asks with: a pair of characters with one of these says how something is asked, and not what about.
+const ASKING: &str = "谁誰什甚么麼吗嗎呢哪怎几幾多少是有的了请請";
+
 /// One distinct word of a question.
 #[derive(Debug)]
 struct QueryWord {
@@ -32,6 +40,8 @@ struct QueryWord {
     /// The compound or word that it is a part of.
     unit: u32,
     whole: bool,
+    /// How many words its compound counts for in the share of a question that a text has.
+    share: f32,
     stop: StopLanguages,
     capitals: bool,
 }
@@ -60,6 +70,8 @@ impl LexicalQuery {
     pub fn new(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
         let shouted = !text.contains(char::is_lowercase);
+        // Japanese words have some of the same characters.
+        let may_ask = !text.chars().any(|c| GramScript::of(c) == Some(GramScript::Hiragana));
         let mut slots = Vec::<QueryWord>::new();
         let mut known = HashMap::<(String, bool), usize>::new();
         tokenize(text, TokenizeMode::Query, &mut |token| {
@@ -84,7 +96,8 @@ impl LexicalQuery {
                 } else if slots.len() < MAX_SLOTS {
                     known.insert((word.clone(), is_copy), slots.len());
                     let whole = matches!(token.kind, TokenKind::Whole | TokenKind::Number);
-                    slots.push(QueryWord { word, weight, unit: token.unit, whole, stop, capitals });
+                    let share = share(token.kind, &word, may_ask);
+                    slots.push(QueryWord { word, weight, unit: token.unit, whole, share, stop, capitals });
                 }
             };
             if has_accents(token.text) {
@@ -182,26 +195,45 @@ impl LexicalQuery {
     }
 
     /// The share of the question's weight that is `present`, told for each word. A compound that is there as a
-    /// whole is there, otherwise its parts count; each compound weighs as much as a word.
+    /// whole is there, otherwise its parts count; each compound weighs as much as a word, a code as two. What only asks weighs nothing, if
+    /// there is anything else.
     pub(super) fn coverage(&self, weights: &[f32], present: impl Fn(usize) -> bool) -> f32 {
         let (mut covered, mut total) = (0.0, 0.0);
         let mut at = 0;
+        let only_asks = self.slots.iter().zip(weights).all(|(slot, weight)| slot.share * *weight <= 0.0);
         while let Some(first) = self.slots.get(at) {
             let (mut found, mut sum, mut heaviest, mut whole) = (0.0, 0.0, 0.0_f32, false);
+            let mut words = 0.0_f32;
             while let Some(slot) = self.slots.get(at).filter(|slot| slot.unit == first.unit) {
-                let weight = weights.get(at).copied().unwrap_or(0.0);
+                let share = if only_asks { 1.0 } else { slot.share };
+                let weight = weights.get(at).copied().filter(|_| share > 0.0).unwrap_or(0.0);
                 let here = weight > 0.0 && present(at);
                 sum += weight;
                 heaviest = heaviest.max(weight);
                 found += if here { weight } else { 0.0 };
                 whole |= here && slot.whole;
+                words = words.max(share);
                 at += 1;
             }
             if sum > 0.0 {
-                total += heaviest;
-                covered += if whole { heaviest } else { heaviest * found / sum };
+                total += heaviest * words;
+                covered += heaviest * words * if whole { 1.0 } else { found / sum };
             }
         }
         if total > 0.0 { covered / total } else { 0.0 }
+    }
+}
+
+/// How many words the compound of a token counts for in the share of a question that a text has.
+fn share(kind: TokenKind, word: &str, may_ask: bool) -> f32 {
+    let is_code =
+        kind == TokenKind::Whole && word.contains(char::is_alphabetic) && word.contains(char::is_numeric);
+    let asks = may_ask && kind == TokenKind::Bigram && word.contains(|c: char| ASKING.contains(c));
+    if is_code {
+        CODE
+    } else if asks {
+        0.0
+    } else {
+        1.0
     }
 }

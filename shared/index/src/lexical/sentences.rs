@@ -5,7 +5,11 @@ use std::ops::Range;
 use lectern_shared::model::language::Language;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{abbreviations::is_abbreviation, stop_words::StopLanguages};
+use super::{
+    abbreviations::is_abbreviation,
+    lines::{field_name, is_list_item, is_table_rule, records},
+    stop_words::StopLanguages,
+};
 
 /// The longest sentence in characters; a longer one is cut between words.
 pub const MAX_SENTENCE_CHARS: usize = 400;
@@ -16,30 +20,79 @@ const MAX_ORDINAL_DIGITS: usize = 3;
 /// The most bytes of an abbreviation: however many letters follow each other with full stops between them, the sentence ends.
 const LONGEST_ABBREVIATION: usize = 32;
 
+/// The most words of a heading that begins an item of a list.
+const MAX_OPENING_WORDS: usize = 3;
+
+/// A sentence, and where it stands.
+#[derive(Debug)]
+pub(super) struct PlacedSentence {
+    /// Its bytes.
+    pub(super) range: Range<usize>,
+    /// The number of its paragraph.
+    pub(super) paragraph: usize,
+    /// It is a row of a table that is written field by field, or a part of a long one.
+    pub(super) is_record: bool,
+}
+
 /// The sentences of a text in this language as byte ranges, in order, without the white space around them.
 ///
 /// Boundaries are Unicode's (UAX #29), without those at the full stops of abbreviations, initials and ordinals. It
 /// would end a sentence at each line, too: here line breaks inside a paragraph are spaces, because text from a PDF
-/// has one at the end of every line. An empty line, a list item, a row of a table, a heading or a short line before a
-/// capital ends a paragraph.
+/// has one at the end of every line. An empty line, a list item, a row of a table, one of several fields with their
+/// names, a heading or a short line before a capital ends a paragraph. The number of an item, or a word or two that it
+/// begins with, is no sentence, and a row that is written field by field is one.
 pub fn sentences(text: &str, language: Language) -> impl Iterator<Item = (usize, usize)> {
+    placed_sentences(text, language).into_iter().map(|sentence| (sentence.range.start, sentence.range.end))
+}
+
+/// [`sentences`] with their places.
+pub(super) fn placed_sentences(text: &str, language: Language) -> Vec<PlacedSentence> {
     let mut found = Vec::new();
-    for paragraph in paragraphs(text) {
+    for (paragraph, (place, is_record)) in paragraphs_and_records(text).into_iter().enumerate() {
         // Same length in bytes, so that positions stay valid.
-        let flat = text[paragraph.clone()].replace(['\n', '\r'], " ");
+        let flat = text[place.clone()].replace(['\n', '\r'], " ");
+        let mut push = |range: Range<usize>| {
+            let range = place.start + range.start..place.start + range.end;
+            found.push(PlacedSentence { range, paragraph, is_record });
+        };
+        if is_record {
+            cut(&flat, 0..flat.len(), push);
+            continue;
+        }
+        let is_item = is_list_item(flat.trim_start());
         let mut start = 0;
         for (at, piece) in flat.split_sentence_bound_indices() {
             let end = at + piece.len();
-            if end < flat.len() && goes_on(&flat[start..end], &flat[end..], language) {
+            let opens = is_item && start == 0 && is_opening(&flat[..end]);
+            if end < flat.len() && (opens || goes_on(&flat[start..end], &flat[end..], language)) {
                 continue;
             }
-            cut(&flat, start..end, |range| {
-                found.push((paragraph.start + range.start, paragraph.start + range.end));
-            });
+            cut(&flat, start..end, &mut push);
             start = end;
         }
     }
-    found.into_iter()
+    found
+}
+
+/// Whether an item has but its number so far, or a short heading: "3. Budget." of "3. Budget. It was approved."
+fn is_opening(beginning: &str) -> bool {
+    let words = beginning.split_whitespace().filter(|word| word.contains(char::is_alphabetic));
+    words.count() <= MAX_OPENING_WORDS && beginning.trim_end().ends_with('.')
+}
+
+/// The paragraphs of a text, and whether they are rows that are written field by field.
+fn paragraphs_and_records(text: &str) -> Vec<(Range<usize>, bool)> {
+    let mut records = records(text).into_iter().peekable();
+    let mut all: Vec<(Range<usize>, bool)> = Vec::new();
+    for paragraph in paragraphs(text) {
+        while records.next_if(|record| record.end <= paragraph.start).is_some() {}
+        match records.peek().filter(|record| record.start <= paragraph.start) {
+            Some(record) if all.last().is_some_and(|(last, _)| last == record) => {}
+            Some(record) => all.push((record.clone(), true)),
+            None => all.push((paragraph, false)),
+        }
+    }
+    all
 }
 
 /// The paragraphs of a text; blank lines are in none.
@@ -48,7 +101,7 @@ fn paragraphs(text: &str) -> Vec<Range<usize>> {
     let mut open: Option<Range<usize>> = None;
     // The widest line of the open paragraph, and its last line.
     let (mut widest, mut last) = (0, "");
-    let (mut at, mut in_table) = (0, false);
+    let (mut at, mut in_table, mut is_named) = (0, false, false);
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
         let range = at..at + line.len();
@@ -56,14 +109,18 @@ fn paragraphs(text: &str) -> Vec<Range<usize>> {
         let line = line.trim();
         let was_in_table = in_table;
         in_table = line.contains('|') && (in_table || lines.peek().is_some_and(|next| is_table_rule(next)));
+        let was_named = is_named;
+        is_named = field_name(line).is_some();
         if line.is_empty() {
             all.extend(open.take());
             continue;
         }
+        // A sentence may have a colon, too; several lines with one are fields.
+        let is_field = is_named && (was_named || lines.peek().is_some_and(|next| field_name(next).is_some()));
         let is_heading = line.starts_with('#');
         let short = last.len() * 2 < widest.max(line.len()) && line.starts_with(char::is_uppercase);
-        let is_at_row = in_table || was_in_table;
-        let starts = is_heading || last.starts_with('#') || short || is_at_row || starts_item(line);
+        let is_row = in_table || was_in_table || line.starts_with('|');
+        let starts = is_heading || last.starts_with('#') || short || is_row || is_field || is_list_item(line);
         match &mut open {
             Some(paragraph) if !starts => {
                 paragraph.end = range.end;
@@ -78,22 +135,6 @@ fn paragraphs(text: &str) -> Vec<Range<usize>> {
     }
     all.extend(open);
     all
-}
-
-/// Whether a line is the one between the header of a table and its rows: `|---|:-:|`, or `--- | ---`.
-pub(super) fn is_table_rule(line: &str) -> bool {
-    line.contains('-')
-        && line.contains('|')
-        && line.chars().all(|c| matches!(c, '|' | '-' | ':') || c.is_whitespace())
-}
-
-/// Whether a line is an item of a list or a row of a table.
-fn starts_item(line: &str) -> bool {
-    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = number.len() < line.len() && line.len() - number.len() <= 3;
-    line.starts_with(['•', '‣', '▪', '●', '|'])
-        || ["- ", "* ", "+ ", "– ", "— "].iter().any(|mark| line.starts_with(mark))
-        || (numbered && (number.starts_with(". ") || number.starts_with(") ")))
 }
 
 /// Whether a sentence goes on behind what looks like its end: the full stop of an abbreviation, of an initial or of an ordinal.

@@ -13,7 +13,7 @@ const LISTS: [(Language, &str); 12] = [
         "a about above after again against all also am an and any are aren't as at be because been before being below \
          between both but by can cannot could couldn did didn do does doesn doing don dont down during each few for from \
          further had has have having he her here hers herself him himself his how i if in into is isn it its itself just \
-         let me more most my myself no nor not now of off on once only or other ought our ours ourselves out over own \
+         let many me more most much must my myself no nor not now of off on once only or other ought our ours ourselves out over own \
          please same shall she should so some such tell than that the their theirs them themselves then there these they this those \
          through to too under until up upon very was we were what whats when where whether which while who whom whose why will \
          with within without would you your yours yourself",
@@ -26,14 +26,14 @@ const LISTS: [(Language, &str); 12] = [
          haben hat hatte hatten hier hinter ich ihm ihn ihnen ihr ihre ihrem ihren ihrer im in indem ins ist ja jede jedem \
          jeden jeder jedes jener jetzt kann kein keine keinem keinen keiner können konnte man mehr mein meine mich mir mit \
          muss müssen nach nicht nichts noch nun nur ob oder ohne sehr sein seine seinem seinen seiner seit sich sie sind so \
-         soll sollen sollte sondern über um und uns unser unter viel vom von vor während wann war waren warum was weil \
+         soll sollen sollte sondern über um und uns unser unter viel viele vielen vom von vor während wann war waren warum was weil \
          welche welchem welchen welcher welches wem wen wenn wer werde werden wessen wie wieder wieso will wir wird wirst wo \
          wohin wollen worden wurde wurden würde würden zu zum zur zwischen",
     ),
     (
         Language::French,
         "a ai ainsi alors après as au aucun aussi autre aux avait avant avec avez avoir avons c ce ceci cela celle \
-         celui ces cet cette ceux chaque chez ci comme comment d dans de depuis des deux doit donc dont du elle elles en \
+         celui ces cet cette ceux chaque chez ci combien comme comment d dans de depuis des deux doit donc dont du elle elles en \
          encore entre es est et étaient était être eu eux fait faire font fut il ils j je l la là le les lesquels leur \
          leurs lors lui m ma mais me même mes moi mon n ne ni nos notre nous on ont ou où par parce pas peu peut peuvent \
          plus pour pourquoi qu quand que quel quelle quelles quels qui quoi s sa sans se sera ses si soit son sont sous sur t ta \
@@ -41,7 +41,7 @@ const LISTS: [(Language, &str); 12] = [
     ),
     (
         Language::Spanish,
-        "a al algo algunas algunos ante antes aquel aquella como cómo con contra cuál cuáles cual cuales cuándo cuando cuánto cuántos de \
+        "a al algo algunas algunos ante antes aquel aquella como cómo con contra cuál cuáles cual cuales cuándo cuando cuánta cuántas cuánto cuántos de \
          del desde donde dónde durante e el él ella ellas ellos en entre era eran es esa esas ese eso esos esta está están \
          estas este esto estos estoy fue fueron ha había hace han hasta hay la las le les lo los más me mi mis mientras \
          mucho muy nada ni no nos nosotros o otra otras otro otros para pero poco por porque pues que qué quien quién \
@@ -78,7 +78,7 @@ const LISTS: [(Language, &str); 12] = [
         Language::Swedish,
         "alla allt att av blev bli blir de dem den denna deras dess dessa det detta dig din dina du där då efter ej eller \
          en er era ett från för ha hade han hans har henne hennes hon honom hur här i icke ingen inom inte jag ju kan kunde \
-         man med mellan men mig min mina mot mycket ni nu när någon något några och om oss på samma sedan sig sin sina sitta \
+         man med mellan men mig min mina mot mycket många ni nu när någon något några och om oss på samma sedan sig sin sina sitta \
          själv skulle som så till under upp ut utan vad var vara varför varit vart vem vi vid vilka vilken vilket vilkas är åt över",
     ),
     (

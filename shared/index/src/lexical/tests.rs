@@ -381,4 +381,11 @@ fn coverage_is_the_share_of_content_words_that_are_there() {
     near(covered("RFC-9110 semantics", "HTTP semantics are in RFC9110."), 100.0);
     near(covered("1,000,000 yen", "It costs 1000000 yen."), 100.0);
     near(covered("", "anything"), 0.0);
+    // A code says more of what is asked about than a word.
+    near(covered("How much does A-102 cost?", "Article A-102 is 5 euros."), 66.7);
+    near(covered("How much does A-102 cost?", "How much does the plan cost? It costs 19 euros."), 33.3);
+    // What a question in Chinese only asks with is no part of what it is about.
+    near(covered("年假有多少天？", "入职满一年的员工每年有十天带薪年假。"), 100.0);
+    near(covered("加班需要谁批准？", "加班必须事先得到部门经理的批准。"), 50.0);
+    near(covered("多少？", "有多少"), 100.0);
 }

@@ -8,8 +8,8 @@ const MAX_TITLE_CHARS: usize = 80;
 /// What ends a sentence, or a part of one.
 const ENDS: [char; 14] = ['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；', '؟', '۔', '।'];
 
-/// Whether a sentence is a part of a title: of a short line between blank ones, above a text that is written in sentences. A line that may
-/// say something by itself, such as "Weight: 19 kg" or "Deposit 20 euros", is none.
+/// Whether a sentence is a part of a title: of a short line between blank ones, above a text that is written in sentences, a list, or fields
+/// with their names. A line that may say something by itself, such as "Weight: 19 kg" or "Deposit 20 euros", is none.
 pub(super) fn is_title(text: &str, sentences: &[CountedSentence], at: usize) -> bool {
     let place = &sentences[at].line;
     let line = text[place.clone()].trim();
@@ -23,16 +23,17 @@ pub(super) fn is_title(text: &str, sentences: &[CountedSentence], at: usize) -> 
     let below = || sentences[at..].iter().find(|other| other.line != *place);
     is_alone
         && looks_like_title(line)
-        && below().is_some_and(|below| ends_as_sentence(&text[below.range.clone()]))
+        && below().is_some_and(|below| ends_as_sentence(&text[below.range.clone()]) || below.is_point(text))
 }
 
 fn ends_as_sentence(text: &str) -> bool {
     text.trim_end_matches(['"', '”', '“', '»', '«', ')', '」']).ends_with(ENDS)
 }
 
-fn looks_like_title(line: &str) -> bool {
+/// Whether a line may be a title by its words alone.
+pub(super) fn looks_like_title(line: &str) -> bool {
     let begins = |c: char| c == '§' || (c.is_alphanumeric() && !c.is_lowercase());
-    let words: Vec<&str> = line.split_whitespace().collect();
+    let words: Vec<&str> = line.trim_start_matches('§').split_whitespace().collect();
     let ends = |(at, word): (usize, &&str)| word.ends_with(ENDS) && !(at == 0 && is_number(word));
     line.starts_with(begins)
         && line.chars().count() <= MAX_TITLE_CHARS

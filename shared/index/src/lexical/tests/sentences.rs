@@ -85,6 +85,39 @@ fn a_line_break_inside_a_paragraph_ends_no_sentence() {
 }
 
 #[test]
+fn the_number_of_an_item_and_a_heading_of_a_word_or_two_are_no_sentences() {
+    assert_eq!(split("1. Empty the drip tray. Rinse it."), ["1. Empty the drip tray.", "Rinse it."]);
+    assert_eq!(
+        split("2. Hiring freeze. The hiring freeze ends in March. It is short."),
+        ["2. Hiring freeze. The hiring freeze ends in March.", "It is short."]
+    );
+    assert_eq!(
+        split("§ 2 Fees\n(1) It is due.\n(2) It grows."),
+        ["§ 2 Fees", "(1) It is due.", "(2) It grows."]
+    );
+    assert_eq!(split("- Budget."), ["- Budget."]);
+    assert_eq!(split("Budget. It was approved."), ["Budget.", "It was approved."]);
+}
+
+#[test]
+fn fields_with_their_names_are_apart_and_a_row_of_them_is_whole() {
+    assert_eq!(split("Monday: 9-17\nTuesday: closed"), ["Monday: 9-17", "Tuesday: closed"]);
+    assert_eq!(split("保修期：两年\n功率：1500瓦"), ["保修期：两年", "功率：1500瓦"]);
+    assert_eq!(
+        split("There is one way out of here that everybody\nknows: the door"),
+        ["There is one way out of here that everybody\nknows: the door"],
+        "one colon makes no field"
+    );
+    let rows = "Article: A-1\nDescription: Ask us. Open daily.\nPrice: 8.95\n\nArticle: A-2\nPrice: 11.20\n";
+    assert_eq!(
+        split(rows),
+        ["Article: A-1\nDescription: Ask us. Open daily.\nPrice: 8.95", "Article: A-2\nPrice: 11.20"]
+    );
+    let asked = "Q: Who?\nA: Ada. And Bo.\n\nQ: When?\nA: In May.";
+    assert_eq!(split(asked), ["Q: Who?", "A: Ada.", "And Bo.", "Q: When?", "A: In May."]);
+}
+
+#[test]
 fn a_sentence_without_an_end_is_cut_between_words() {
     let long = "word ".repeat(300);
     let pieces = split(&long);
@@ -250,4 +283,78 @@ fn what_answers_a_question_that_goes_on_from_another_has_a_word_of_its_own() {
     };
     assert!(covered("Pumps are blue.").own > 0.9 && covered("Pumps are blue.").all < 0.4);
     assert!(covered("The warranty of valves is five years.").own < 0.1);
+}
+
+/// What is quoted of a text.
+fn quoted<'a>(query: &str, text: &'a str) -> Vec<&'a str> {
+    let query = LexicalQuery::new(query);
+    let ranges = query.matched(text).best_sentences();
+    ranges.into_iter().map(|range| &text[range]).collect()
+}
+
+#[test]
+fn a_sentence_with_more_of_the_question_comes_before_a_shorter_one_with_less() {
+    let text = "# The X200 coffee machine\n\n| Property | Value |\n|---|---|\n| Power | 1450 W |\n| Weight | 9 kg |\n\n\
+                ## Descaling\n\nDescale the machine every three months or after five hundred cups of coffee or tea.\n";
+    assert_eq!(
+        quoted("How do I descale the machine?", text),
+        ["Descale the machine every three months or after five hundred cups of coffee or tea."]
+    );
+}
+
+#[test]
+fn the_rows_that_are_asked_for_are_quoted_whole() {
+    let rows = "Name: Anna Schmidt\nDepartment: Sales\nPhone: 4411\n\nName: Bob Stone\nDepartment: IT\nPhone: 4412\n\n\
+                Name: Cara Diaz\nDepartment: Sales\nPhone: 4413\n";
+    let [anna, bob, cara] = [
+        "Name: Anna Schmidt\nDepartment: Sales\nPhone: 4411",
+        "Name: Bob Stone\nDepartment: IT\nPhone: 4412",
+        "Name: Cara Diaz\nDepartment: Sales\nPhone: 4413",
+    ];
+    assert_eq!(quoted("What is the phone of Bob Stone?", rows), [bob]);
+    assert_eq!(quoted("Who is in sales?", rows), [anna, cara]);
+    assert_eq!(quoted("phone", rows), [anna, bob, cara]);
+    let table = "| Name | Department |\n|---|---|\n| Anna | Sales |\n| Bob | IT |\n| Cara | Sales |\n";
+    assert_eq!(quoted("Who is in sales?", table), ["| Anna | Sales |", "| Cara | Sales |"]);
+}
+
+#[test]
+fn a_list_is_quoted_with_what_introduces_it() {
+    let papers =
+        "Welcome to the house.\n\nThese documents must be brought:\n- passport\n- tax number\n\nBe on time.";
+    assert_eq!(
+        quoted("What documents must I bring?", papers),
+        ["These documents must be brought:\n- passport\n- tax number"]
+    );
+    let hours = "Opening hours\n\nMonday: 9-17\nTuesday: closed\n\nPhone: 555\nE-mail: a@example.com\n";
+    assert_eq!(
+        quoted("What are the opening hours?", hours),
+        ["Opening hours\n\nMonday: 9-17\nTuesday: closed"]
+    );
+    assert_eq!(quoted("Are you open on Tuesday?", hours), ["Tuesday: closed"]);
+    assert_eq!(quoted("What is the phone?", hours), ["Phone: 555"]);
+    // A line that may be a title goes with the one right below it, since it may say something by itself.
+    assert_eq!(
+        quoted(
+            "Who has jurisdiction?",
+            "§ 5 Jurisdiction\nThe place of jurisdiction is the city of Hamburg."
+        ),
+        ["§ 5 Jurisdiction\nThe place of jurisdiction is the city of Hamburg."]
+    );
+}
+
+#[test]
+fn what_two_sentences_say_together_is_quoted_together() {
+    let minutes = "1. Budget. The board approved the budget of two million. Luis Ortega voted against it.\n\
+                   2. Hiring. The hiring freeze ends in March. It does not apply to apprentices.\n";
+    assert_eq!(
+        quoted("Does the hiring freeze apply to apprentices?", minutes),
+        ["2. Hiring. The hiring freeze ends in March. It does not apply to apprentices."]
+    );
+    assert_eq!(quoted("When does the freeze end?", minutes), ["2. Hiring. The hiring freeze ends in March."]);
+    let pumps = "The pump P-77 is not made any more. Its successor is P-78.\n\nThe successor of the chair was elected.";
+    assert_eq!(
+        quoted("What is the successor of P-77?", pumps),
+        ["The pump P-77 is not made any more. Its successor is P-78."]
+    );
 }

@@ -1,0 +1,90 @@
+//! How much is quoted with the sentence that answers: a list with what introduces it, and what only two sentences say together.
+
+use std::ops::Range;
+
+use super::{
+    lead_in::{CountedSentence, missing},
+    sentences::MAX_SENTENCE_CHARS,
+    titles::looks_like_title,
+};
+
+/// The bytes that are quoted for the best of the sentences, at most [`MAX_SENTENCE_CHARS`] unless it is longer itself. `weights` are those
+/// of the words that are asked for.
+pub(super) fn quoted(
+    text: &str,
+    sentences: &[CountedSentence],
+    best: usize,
+    weights: &[f32],
+) -> Range<usize> {
+    let sentence = &sentences[best];
+    let list = with_list(text, sentences, best, weights);
+    if list != sentence.range {
+        return list;
+    }
+    let beside = |at: Option<usize>| sentences.get(at?).filter(|other| is_beside(text, sentence, other));
+    // Of equals the one behind it.
+    let others = [beside(best.checked_sub(1)), beside(best.checked_add(1))].into_iter().flatten();
+    let adds = |other: &CountedSentence| missing(&sentence.frequencies, &other.own, weights);
+    let other = others.filter(|other| adds(other) > 0).max_by_key(|other| adds(other));
+    let together = other.map(|other| both(&sentence.range, &other.range));
+    together.filter(|together| fits(text, together)).unwrap_or(list)
+}
+
+/// The sentence with the list that it introduces ("You need:"), or with all of the list that it is an item of, when nothing that is asked
+/// for is in the item itself. What may be a title of the line below it is quoted with that.
+fn with_list(text: &str, sentences: &[CountedSentence], best: usize, weights: &[f32]) -> Range<usize> {
+    let sentence = &sentences[best];
+    let mut range = sentence.range.clone();
+    let behind = sentences.get(best + 1..).unwrap_or_default();
+    let is_title = is_title_above(text, sentence, behind.first());
+    let introduces = is_title || text[range.clone()].ends_with([':', '：']);
+    let is_any = sentence.is_point(text) && missing(&vec![0; weights.len()], &sentence.own, weights) == 0;
+    if !introduces && !is_any {
+        return range;
+    }
+    let title = best.checked_sub(1).and_then(|at| sentences.get(at)).filter(|above| above.is_passed_on);
+    if let Some(title) = title.filter(|title| is_any && looks_like_title(&text[title.range.clone()])) {
+        range = both(&range, &title.range);
+    }
+    for (at, next) in behind.iter().enumerate() {
+        let is_apart = text[range.end..next.range.start].matches('\n').count() > 1;
+        let is_first = introduces && at == 0;
+        let goes_on = next.is_point(text) || (is_first && is_title);
+        if !goes_on || (is_apart && !is_first) || !fits(text, &both(&range, &next.range)) {
+            break;
+        }
+        range.end = next.range.end;
+    }
+    range
+}
+
+/// Whether a sentence is a line that may be a title, right above the line of another one.
+fn is_title_above(text: &str, sentence: &CountedSentence, below: Option<&CountedSentence>) -> bool {
+    let own = &text[sentence.range.clone()];
+    let is_line = text[sentence.line.clone()].trim() == own;
+    let is_above = below.is_some_and(|below| {
+        below.paragraph != sentence.paragraph
+            && text[sentence.range.end..below.range.start].matches('\n').count() == 1
+    });
+    is_line && is_above && looks_like_title(own)
+}
+
+/// Whether two sentences are read in one breath: of one paragraph, or of items of a list that follow each other.
+fn is_beside(text: &str, one: &CountedSentence, other: &CountedSentence) -> bool {
+    let between = one.range.end.min(other.range.end)..one.range.start.max(other.range.start);
+    let are_items = || {
+        let line_breaks = text.get(between).unwrap_or_default().matches('\n').count();
+        line_breaks == 1 && one.is_point(text) && other.is_point(text)
+    };
+    let is_text = other.row.is_none() && !other.is_passed_on;
+    is_text && (one.paragraph == other.paragraph || are_items())
+}
+
+/// From the beginning of the first to the end of the last.
+fn both(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
+    one.start.min(other.start)..one.end.max(other.end)
+}
+
+fn fits(text: &str, range: &Range<usize>) -> bool {
+    text[range.clone()].chars().count() <= MAX_SENTENCE_CHARS
+}
