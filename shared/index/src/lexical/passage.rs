@@ -162,8 +162,8 @@ impl<'a> PassageMatch<'a> {
 
     /// Whether any of the first so many words of the question counts, and is there.
     fn has_any(&self, frequencies: &[u32], first: usize) -> bool {
-        let mut words = frequencies.iter().zip(&self.weights).take(first);
-        words.any(|(frequency, weight)| *frequency > 0 && *weight > 0.0)
+        let weights = self.weights.get(..first).unwrap_or_default();
+        self.query.has_any(weights, |slot| frequencies.get(slot).is_some_and(|frequency| *frequency > 0))
     }
 
     /// How often a text has each word of the question, and how many words it has.

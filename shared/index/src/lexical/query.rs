@@ -194,6 +194,25 @@ impl LexicalQuery {
         self.own.unwrap_or(self.slots.len())
     }
 
+    /// Whether any word that has weight is `present`, told for each word; of a code all of it, since its parts are in others too.
+    pub(super) fn has_any(&self, weights: &[f32], present: impl Fn(usize) -> bool) -> bool {
+        let mut end = 0;
+        self.slots.chunk_by(|one, other| one.unit == other.unit).any(|unit| {
+            let start = end;
+            end += unit.len();
+            let counts = |at: usize| weights.get(at).is_some_and(|weight| *weight > 0.0);
+            let is_code = unit.iter().any(|slot| slot.share > 1.0);
+            let parts = unit.iter().zip(start..end).filter(|(slot, at)| !slot.whole && counts(*at));
+            (counts(start) && present(start))
+                || if is_code {
+                    let mut parts = parts.peekable();
+                    parts.peek().is_some() && parts.all(|(_, at)| present(at))
+                } else {
+                    (start..end).any(|at| counts(at) && present(at))
+                }
+        })
+    }
+
     /// The share of the question's weight that is `present`, told for each word. A compound that is there as a
     /// whole is there, otherwise its parts count; each compound weighs as much as a word, a code as two. What only asks weighs nothing, if
     /// there is anything else.

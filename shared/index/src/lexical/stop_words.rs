@@ -13,7 +13,7 @@ const LISTS: [(Language, &str); 12] = [
         "a about above after again against all also am an and any are aren't as at be because been before being below \
          between both but by can cannot could couldn did didn do does doesn doing don dont down during each few for from \
          further had has have having he her here hers herself him himself his how i if in into is isn it its itself just \
-         let many me more most much must my myself no nor not now of off on once only or other ought our ours ourselves out over own \
+         let many me more most much must my myself no nor not now of off often on once only or other ought our ours ourselves out over own \
          please same shall she should so some such tell than that the their theirs them themselves then there these they this those \
          through to too under until up upon very was we were what whats when where whether which while who whom whose why will \
          with within without would you your yours yourself",
@@ -25,7 +25,7 @@ const LISTS: [(Language, &str); 12] = [
          dieser dieses doch dort du durch ein eine einem einen einer eines er es etwas euch euer für gegen gibt hab habe \
          haben hat hatte hatten hier hinter ich ihm ihn ihnen ihr ihre ihrem ihren ihrer im in indem ins ist ja jede jedem \
          jeden jeder jedes jener jetzt kann kein keine keinem keinen keiner können konnte man mehr mein meine mich mir mit \
-         muss müssen nach nicht nichts noch nun nur ob oder ohne sehr sein seine seinem seinen seiner seit sich sie sind so \
+         muss müssen nach nicht nichts noch nun nur ob oder oft ohne sehr sein seine seinem seinen seiner seit sich sie sind so \
          soll sollen sollte sondern über um und uns unser unter viel viele vielen vom von vor während wann war waren warum was weil \
          welche welchem welchen welcher welches wem wen wenn wer werde werden wessen wie wieder wieso will wir wird wirst wo \
          wohin wollen worden wurde wurden würde würden zu zum zur zwischen",

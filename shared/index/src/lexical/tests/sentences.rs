@@ -278,6 +278,14 @@ fn what_answers_a_question_that_goes_on_from_another_has_a_word_of_its_own() {
     assert_eq!(best("And of pumps?"), Some("The warranty of pumps is two years."));
     assert_eq!(best("Why?"), Some("The warranty of valves is five years."));
     assert_eq!(best("And of boilers?"), None);
+    // Parts of another code are no words of its own.
+    let codes = "| Error code | Meaning |\n|---|---|\n| E02 | The grinder is blocked |\n| E07 | The unit is missing |\n";
+    let coded = |question| {
+        let query = LexicalQuery::going_on(question, "What does error code E07 mean?");
+        query.matched(codes).best_sentence().map(|range| &codes[range])
+    };
+    assert_eq!(coded("And E02?"), Some("| E02 | The grinder is blocked |"));
+    assert_eq!(coded("And E99?"), None);
     let covered = |text| {
         LexicalQuery::going_on("And of pumps?", "What is the warranty of valves?").matched(text).coverage()
     };
