@@ -86,6 +86,8 @@ async fn a_row_of_a_price_list_answers_and_not_the_price_of_something_else() {
         assert!(answer.contains(&format!("“{quote}”")), "{answer}");
         assert_eq!(answer.matches('“').count(), 1, "{answer}");
     }
+    let answer = told(&client, &agent, "How much does A-999 cost?", None).await;
+    assert!(answer.starts_with("Nothing in the linked documents"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -71,7 +71,8 @@ fn quote_best(question: &LexicalQuery, sources: &[NumberedSource]) -> Extractive
     let matches: Vec<_> = sources
         .iter()
         .map(|source| {
-            let matched = question.matched(&source.found.text).under(source.headings());
+            let matched = question.matched(&source.found.text).of_document(source.document_name());
+            let matched = matched.under(source.headings());
             (source, matched.coverage(), matched)
         })
         .filter(|(_, covered, _)| covered.own >= THRESHOLD)

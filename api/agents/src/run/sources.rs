@@ -138,6 +138,11 @@ impl NumberedSource {
         begins.or_else(|| passage.place.only_page())
     }
 
+    /// The name of its document.
+    pub(super) fn document_name(&self) -> &str {
+        self.found.parts.first().map_or("", |part| &part.document_name)
+    }
+
     /// The headings that its passages stand under, each from where the passage begins in the text.
     pub(super) fn headings(&self) -> impl Iterator<Item = (usize, &[String])> {
         let parts = self.found.parts.iter();
@@ -161,11 +166,10 @@ impl NumberedSource {
 
     /// As a model reads it: its number, what it is from, its text.
     fn write(&self, text: &mut String) {
-        let first = self.found.parts.first();
-        let name = first.map_or("", |part| &part.document_name);
+        let name = self.document_name().replace(['\n', '\r'], " ");
         // Writing to a string cannot fail.
-        let _ = write!(text, "[{}] {}", self.n, name.replace(['\n', '\r'], " "));
-        if let Some(page) = first.and_then(|part| part.place.page) {
+        let _ = write!(text, "[{}] {name}", self.n);
+        if let Some(page) = self.found.parts.first().and_then(|part| part.place.page) {
             let _ = write!(text, ", page {page}");
         }
         let _ = write!(text, "\n{}", self.found.text);

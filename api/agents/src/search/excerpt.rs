@@ -122,8 +122,8 @@ fn joined(run: Vec<(usize, (PassageHit, bool))>) -> Excerpt {
             Some(before) => match shared_bytes(&before.passage, &passage) {
                 Some(shared) => text.len() - shared,
                 None => {
-                    // What lies between two passages is white space, or the end of a page or of a sheet.
-                    text.push('\n');
+                    // What lies between two passages is white space, or the end of a page or of a sheet: an empty line, mostly.
+                    text.push_str(if is_apart(&before.passage, &passage) { "\n\n" } else { "\n" });
                     text.len()
                 }
             },
@@ -134,6 +134,11 @@ fn joined(run: Vec<(usize, (PassageHit, bool))>) -> Excerpt {
         parts.push(ExcerptPart { passage, found, range });
     }
     Excerpt { text, parts, best }
+}
+
+/// Whether more than one character lies between a passage and the next.
+fn is_apart(before: &PassageHit, after: &PassageHit) -> bool {
+    after.chunk.place.0.char_start > before.chunk.place.0.char_end + 1
 }
 
 /// How many bytes the end of a passage and the beginning of the next have in common, by their places; none when they do not
@@ -200,7 +205,7 @@ mod tests {
         let excerpts = excerpts(found);
         assert_eq!(excerpts.len(), 2);
         let excerpt = &excerpts[0];
-        assert_eq!(excerpt.text, TEXT.replace("\n\n", "\n"));
+        assert_eq!(excerpt.text, TEXT, "what is apart in the document is apart here");
         assert_eq!(excerpt.best().chunk.chunk_id, ids[0]);
         for part in &excerpt.parts {
             assert_eq!(excerpt.text[part.range.clone()], part.passage.chunk.text);

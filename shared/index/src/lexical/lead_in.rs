@@ -94,15 +94,16 @@ impl CountedSentence {
     }
 }
 
-/// Passes the words of all that introduces something on to what it introduces. `weights` are those of the question's words, `above` the
-/// headings of the text from its places on, in order.
+/// Passes the words of all that introduces something on to what it introduces. `weights` are those of the question's words, `name` is how
+/// often the name of the document has them, `above` are the headings of the text from its places on, in order.
 pub(super) fn pass_on(
     text: &str,
     weights: &[f32],
+    name: &[u32],
     above: &[HeadingsAbove<'_>],
     sentences: &mut [CountedSentence],
 ) {
-    pass_on_within_sections(text, weights, above, sentences);
+    pass_on_within_sections(text, weights, name, above, sentences);
     pass_on_headings_and_questions(text, sentences);
     pass_on_headers(text, weights, sentences);
 }
@@ -119,10 +120,12 @@ const LOWEST_LEVEL: usize = 6;
 /// The level of a title in plain text: below all that say theirs.
 const TITLE_LEVEL: usize = LOWEST_LEVEL + 1;
 
-/// From the headings to all sentences of their sections that are asked for: those with a word of the question that the headings lack.
+/// From the headings, and the document's name, to all sentences of their sections that are asked for: those with a word of the question that
+/// these lack.
 fn pass_on_within_sections(
     text: &str,
     weights: &[f32],
+    name: &[u32],
     above: &[HeadingsAbove<'_>],
     sentences: &mut [CountedSentence],
 ) {
@@ -148,8 +151,9 @@ fn pass_on_within_sections(
             }
             continue;
         }
-        let mut names = outer.map_or_else(|| vec![0; weights.len()], |outer| outer.frequencies.clone());
-        for (_, words) in &open {
+        let mut names = name.to_vec();
+        let headings = outer.map(|outer| &outer.frequencies).into_iter();
+        for words in headings.chain(open.iter().map(|(_, words)| words)) {
             raise(&mut names, words);
         }
         let sentence = &mut sentences[at];

@@ -23,12 +23,14 @@ pub struct PassageMatch<'a> {
     weights: Vec<f32>,
     /// The question's words by their terms in the passage's language.
     slots: HashMap<TermId, Vec<usize>>,
+    /// How often the name of its document has each word of the question.
+    name: Vec<u32>,
     /// What it stands under.
     above: Vec<HeadingsAbove<'a>>,
 }
 
-/// How much of a question a passage has: the shares of its content words that it contains, or the headings above it if it contains any, from
-/// 0 to 1. Every word weighs the same, however rare. Of a question without words they are 0.
+/// How much of a question a passage has: the shares of its content words that it contains, or the headings above it and the name of its
+/// document if it contains any, from 0 to 1. Every word weighs the same, however rare. Of a question without words they are 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WordCoverage {
     /// Of the question's own words.
@@ -46,11 +48,26 @@ impl LexicalQuery {
             slots.entry(term).or_default().push(slot);
         }
         let weights = self.weights(&[language]);
-        PassageMatch { query: self, text, language, weights, slots, above: Vec::new() }
+        PassageMatch {
+            query: self,
+            text,
+            language,
+            weights,
+            slots,
+            name: vec![0; self.len()],
+            above: Vec::new(),
+        }
     }
 }
 
 impl<'a> PassageMatch<'a> {
+    /// The same for a passage of a document with this name.
+    #[must_use]
+    pub fn of_document(mut self, name: &str) -> Self {
+        (self.name, _) = self.frequencies(name, &mut TermStemmer::new(self.language));
+        self
+    }
+
     /// The same for a passage under headings, which its text has or not: those that hold from each of these bytes of it on, in order.
     #[must_use]
     pub fn under(mut self, headings: impl IntoIterator<Item = (usize, &'a [String])>) -> Self {
@@ -68,6 +85,7 @@ impl<'a> PassageMatch<'a> {
         if !self.has_any(&words, self.query.len()) {
             return WordCoverage::default();
         }
+        raise(&mut words, &self.name);
         for above in &self.above {
             raise(&mut words, &above.frequencies);
         }
@@ -120,7 +138,7 @@ impl<'a> PassageMatch<'a> {
             let sentence = CountedSentence::new(self.text, counted.last(), sentence, frequencies, length);
             counted.push(sentence);
         }
-        pass_on(self.text, &self.weights, &self.above, &mut counted);
+        pass_on(self.text, &self.weights, &self.name, &self.above, &mut counted);
         (counted, containing)
     }
 

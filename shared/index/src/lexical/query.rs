@@ -1,6 +1,6 @@
 //! A question, ready to be put to segments of any language.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use lectern_shared::model::language::Language;
 
@@ -96,7 +96,7 @@ impl LexicalQuery {
                 } else if slots.len() < MAX_SLOTS {
                     known.insert((word.clone(), is_copy), slots.len());
                     let whole = matches!(token.kind, TokenKind::Whole | TokenKind::Number);
-                    let share = share(token.kind, &word, may_ask);
+                    let share = share_of(token.kind, &word, may_ask);
                     slots.push(QueryWord { word, weight, unit: token.unit, whole, share, stop, capitals });
                 }
             };
@@ -196,57 +196,70 @@ impl LexicalQuery {
 
     /// Whether any word that has weight is `present`, told for each word; of a code all of it, since its parts are in others too.
     pub(super) fn has_any(&self, weights: &[f32], present: impl Fn(usize) -> bool) -> bool {
-        let mut end = 0;
-        self.slots.chunk_by(|one, other| one.unit == other.unit).any(|unit| {
-            let start = end;
-            end += unit.len();
-            let counts = |at: usize| weights.get(at).is_some_and(|weight| *weight > 0.0);
-            let is_code = unit.iter().any(|slot| slot.share > 1.0);
-            let parts = unit.iter().zip(start..end).filter(|(slot, at)| !slot.whole && counts(*at));
-            (counts(start) && present(start))
-                || if is_code {
-                    let mut parts = parts.peekable();
-                    parts.peek().is_some() && parts.all(|(_, at)| present(at))
-                } else {
-                    (start..end).any(|at| counts(at) && present(at))
-                }
-        })
+        self.units().any(|unit| self.is_there(unit, weights, &present))
     }
 
     /// The share of the question's weight that is `present`, told for each word. A compound that is there as a
-    /// whole is there, otherwise its parts count; each compound weighs as much as a word, a code as two. What only asks weighs nothing, if
-    /// there is anything else.
+    /// whole is there, otherwise its parts count; each compound weighs as much as a word, and a code as two, or nothing where not all of
+    /// it is there. What only asks weighs nothing, if there is anything else.
     pub(super) fn coverage(&self, weights: &[f32], present: impl Fn(usize) -> bool) -> f32 {
-        let (mut covered, mut total) = (0.0, 0.0);
-        let mut at = 0;
+        let weight = |at: usize| weights.get(at).copied().unwrap_or(0.0);
         let only_asks = self.slots.iter().zip(weights).all(|(slot, weight)| slot.share * *weight <= 0.0);
-        while let Some(first) = self.slots.get(at) {
-            let (mut found, mut sum, mut heaviest, mut whole) = (0.0, 0.0, 0.0_f32, false);
-            let mut words = 0.0_f32;
-            while let Some(slot) = self.slots.get(at).filter(|slot| slot.unit == first.unit) {
-                let share = if only_asks { 1.0 } else { slot.share };
-                let weight = weights.get(at).copied().filter(|_| share > 0.0).unwrap_or(0.0);
-                let here = weight > 0.0 && present(at);
-                sum += weight;
-                heaviest = heaviest.max(weight);
-                found += if here { weight } else { 0.0 };
-                whole |= here && slot.whole;
-                words = words.max(share);
-                at += 1;
+        let (mut covered, mut total) = (0.0, 0.0);
+        for unit in self.units() {
+            let sum: f32 = unit.clone().map(weight).sum();
+            if sum <= 0.0 {
+                continue;
             }
-            if sum > 0.0 {
-                total += heaviest * words;
-                covered += heaviest * words * if whole { 1.0 } else { found / sum };
-            }
+            let share = self.share(unit.clone());
+            let heaviest = unit.clone().map(weight).fold(0.0, f32::max) * if only_asks { 1.0 } else { share };
+            let found: f32 = unit.clone().filter(|at| present(*at)).map(weight).sum();
+            let is_whole = |at: usize| self.slots[at].whole && weight(at) > 0.0 && present(at);
+            let part = if unit.clone().any(is_whole) {
+                1.0
+            } else if share > 1.0 {
+                f32::from(u8::from(self.is_there(unit, weights, &present)))
+            } else {
+                found / sum
+            };
+            total += heaviest;
+            covered += heaviest * part;
         }
         if total > 0.0 { covered / total } else { 0.0 }
+    }
+
+    /// Whether a compound is there: any of its words, but of a code a whole, or all parts.
+    fn is_there(&self, unit: Range<usize>, weights: &[f32], present: &impl Fn(usize) -> bool) -> bool {
+        let is_code = self.share(unit.clone()) > 1.0;
+        let mut counted = unit.filter(|at| weights.get(*at).is_some_and(|weight| *weight > 0.0));
+        if !is_code {
+            return counted.any(present);
+        }
+        let (wholes, parts): (Vec<usize>, Vec<usize>) = counted.partition(|at| self.slots[*at].whole);
+        wholes.into_iter().any(present) || (!parts.is_empty() && parts.into_iter().all(present))
+    }
+
+    /// How many words a compound counts for.
+    fn share(&self, unit: Range<usize>) -> f32 {
+        self.slots[unit].iter().map(|slot| slot.share).fold(0.0, f32::max)
+    }
+
+    /// The places of the words of each compound.
+    fn units(&self) -> impl Iterator<Item = Range<usize>> {
+        let mut end = 0;
+        self.slots.chunk_by(|one, other| one.unit == other.unit).map(move |unit| {
+            let start = end;
+            end += unit.len();
+            start..end
+        })
     }
 }
 
 /// How many words the compound of a token counts for in the share of a question that a text has.
-fn share(kind: TokenKind, word: &str, may_ask: bool) -> f32 {
+fn share_of(kind: TokenKind, word: &str, may_ask: bool) -> f32 {
+    // What begins with a number is an amount: "10am".
     let is_code =
-        kind == TokenKind::Whole && word.contains(char::is_alphabetic) && word.contains(char::is_numeric);
+        kind == TokenKind::Whole && word.starts_with(char::is_alphabetic) && word.contains(char::is_numeric);
     let asks = may_ask && kind == TokenKind::Bigram && word.contains(|c: char| ASKING.contains(c));
     if is_code {
         CODE

@@ -384,6 +384,13 @@ fn coverage_is_the_share_of_content_words_that_are_there() {
     // A code says more of what is asked about than a word.
     near(covered("How much does A-102 cost?", "Article A-102 is 5 euros."), 66.7);
     near(covered("How much does A-102 cost?", "How much does the plan cost? It costs 19 euros."), 33.3);
+    near(covered("How much does SKU-9999 cost?", "SKU-1000 costs 5 euros."), 33.3);
+    near(covered("Is it open at 10am?", "It is open at noon."), 50.0);
+    // The name of a document counts for its passages that have a word themselves.
+    let query = LexicalQuery::new("What is the weight of the X200?");
+    let named = |text| query.matched(text).of_document("X200 manual.pdf").coverage().all * 100.0;
+    near(named("The weight is 9 kg."), 100.0);
+    near(named("It is new."), 0.0);
     // What a question in Chinese only asks with is no part of what it is about.
     near(covered("年假有多少天？", "入职满一年的员工每年有十天带薪年假。"), 100.0);
     near(covered("加班需要谁批准？", "加班必须事先得到部门经理的批准。"), 50.0);
