@@ -8,7 +8,7 @@ use super::{
     AVG_LEN, LexicalQuery, TermId, TermStemmer, TokenizeMode, idf,
     language::detect_language,
     lead_in::{CountedSentence, HeadingsAbove, has_more, pass_on, raise},
-    reach::quoted,
+    reach::{quoted, with_title},
     sentences::placed_sentences,
     tokenize, weight,
 };
@@ -100,8 +100,9 @@ impl<'a> PassageMatch<'a> {
     /// the header of a table count for what they introduce. The first of equals; none if no content word occurs.
     pub fn best_sentence(&self) -> Option<Range<usize>> {
         let (sentences, containing) = self.counted();
-        let best = &sentences[self.best(&sentences, &containing)?];
-        Some(best.row.as_ref().map_or_else(|| best.range.clone(), |row| row.line.clone()))
+        let best = self.best(&sentences, &containing)?;
+        let row = sentences[best].row.as_ref();
+        Some(row.map_or_else(|| with_title(self.text, &sentences, best), |row| row.line.clone()))
     }
 
     /// What answers the question best: [`PassageMatch::best_sentence`] with the list that it introduces, or the sentence beside it that has

@@ -29,7 +29,7 @@ const SINGLE: f32 = 0.5;
 const CODE: f32 = 2.0;
 
 /// What Chinese asks with: a pair of characters with one of these says how something is asked, and not what about.
-const ASKING: &str = "谁誰什甚么麼吗嗎呢哪怎几幾多少是有的了请請";
+const ASKING: &str = "谁誰什甚么麼吗嗎呢哪怎几幾多少些是有的了请請";
 
 /// One distinct word of a question.
 #[derive(Debug)]

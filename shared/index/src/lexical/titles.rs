@@ -8,7 +8,7 @@ const MAX_TITLE_CHARS: usize = 80;
 /// What ends a sentence, or a part of one.
 const ENDS: [char; 14] = ['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；', '؟', '۔', '।'];
 
-/// Whether a sentence is a part of a title: of a short line between blank ones, above a text that is written in sentences, a list, or fields
+/// Whether a sentence is a part of a title: of a short line below an empty one, above a text that is written in sentences, a list, or fields
 /// with their names. A line that may say something by itself, such as "Weight: 19 kg" or "Deposit 20 euros", is none.
 pub(super) fn is_title(text: &str, sentences: &[CountedSentence], at: usize) -> bool {
     let place = &sentences[at].line;
@@ -17,13 +17,14 @@ pub(super) fn is_title(text: &str, sentences: &[CountedSentence], at: usize) -> 
     if line.len() > MAX_TITLE_CHARS * char::MAX_LEN_UTF8 {
         return false;
     }
-    let is_blank = |line: &str| line.trim().is_empty();
-    let is_alone = text[..place.start].lines().next_back().is_none_or(is_blank)
-        && text[place.end..].lines().nth(1).is_some_and(is_blank);
-    let below = || sentences[at..].iter().find(|other| other.line != *place);
-    is_alone
+    let begins = text[..place.start].lines().next_back().is_none_or(|line| line.trim().is_empty());
+    let introduces = |below: &CountedSentence| {
+        below.paragraph != sentences[at].paragraph
+            && (ends_as_sentence(&text[below.range.clone()]) || below.is_point(text))
+    };
+    begins
         && looks_like_title(line)
-        && below().is_some_and(|below| ends_as_sentence(&text[below.range.clone()]) || below.is_point(text))
+        && sentences[at..].iter().find(|other| other.line != *place).is_some_and(introduces)
 }
 
 fn ends_as_sentence(text: &str) -> bool {
@@ -46,7 +47,11 @@ pub(super) fn looks_like_title(line: &str) -> bool {
 /// Whether there is a number of something: "20 euros", "20元". The number of a title stands at its beginning or its end.
 fn has_amount(line: &str, words: &[&str]) -> bool {
     let is_amount = |(at, pair): (usize, &[&str])| match pair {
-        [number, next] => is_number(number) && (at > 0 || next.starts_with(char::is_lowercase)),
+        [number, next] => {
+            is_number(number)
+                && next.contains(char::is_alphanumeric)
+                && (at > 0 || next.starts_with(char::is_lowercase))
+        }
         _ => false,
     };
     let is_counted =

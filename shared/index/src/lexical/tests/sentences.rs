@@ -341,6 +341,8 @@ fn a_list_is_quoted_with_what_introduces_it() {
     );
     assert_eq!(quoted("Are you open on Tuesday?", hours), ["Tuesday: closed"]);
     assert_eq!(quoted("What is the phone?", hours), ["Phone: 555"]);
+    let lease = "Article 2 - Loyer\nLe loyer mensuel est de 850 euros, charges non comprises. Il est payable le 5 de chaque mois.\n";
+    assert_eq!(quoted("Quand le loyer est-il payable ?", lease), ["Il est payable le 5 de chaque mois."]);
     // A line that may be a title goes with the one right below it, since it may say something by itself.
     assert_eq!(
         quoted(
