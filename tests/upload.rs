@@ -1,5 +1,6 @@
 //! Documents that are uploaded.
 
+mod names;
 mod replaced;
 mod revoked;
 

@@ -11,8 +11,10 @@ use axum::{
         FromRequest, Multipart, Request,
         multipart::{Field, MultipartError},
     },
+    http::{HeaderMap, header::CONTENT_DISPOSITION},
 };
 use futures::{StreamExt, stream};
+use percent_encoding::percent_decode_str;
 use tokio::time::timeout;
 
 use crate::{
@@ -82,8 +84,10 @@ impl<'a> MultipartPart<'a> {
 
     /// The file that is sent as this part.
     pub(crate) fn into_file(self) -> SentFile<'a> {
-        // How browsers write a quotation mark in a name. Source: HTML Standard, "multipart/form-data".
-        let name = self.field.file_name().unwrap_or_default().replace("%22", "\"");
+        let name = extended_file_name(self.field.headers()).unwrap_or_else(|| {
+            // How browsers write a quotation mark in a name. Source: HTML Standard, "multipart/form-data".
+            self.field.file_name().unwrap_or_default().replace("%22", "\"")
+        });
         let content_type = self.field.content_type().map(str::to_owned);
         let bytes = stream::try_unfold(self, |mut part| async {
             let chunk = part.chunk().await?;
@@ -98,6 +102,26 @@ impl<'a> MultipartPart<'a> {
         self.unread.store(0, Ordering::Relaxed);
         Ok(chunk)
     }
+}
+
+/// A file's name in the notation for all characters (RFC 8187), `filename*=UTF-8''…`. Forms should do without (RFC 7578), but some clients
+/// write it, and what they put into `filename` beside it is a substitute of which not even the end need be the name's.
+fn extended_file_name(headers: &HeaderMap) -> Option<String> {
+    let disposition = std::str::from_utf8(headers.get(CONTENT_DISPOSITION)?.as_bytes()).ok()?;
+    let (mut quoted, mut escaped) = (false, false);
+    let mut parameters = disposition.split(|c: char| {
+        quoted ^= c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        c == ';' && !quoted
+    });
+    let value = parameters.find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("filename*").then(|| value.trim())
+    })?;
+    let (charset, rest) = value.split_once('\'')?;
+    let (_language, encoded) = rest.split_once('\'')?;
+    let name = percent_decode_str(encoded).decode_utf8().ok()?;
+    (charset.eq_ignore_ascii_case("utf-8") && !name.is_empty()).then(|| name.into_owned())
 }
 
 /// How many bytes the parts besides the file may have in sum, known or not.
