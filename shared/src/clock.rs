@@ -3,6 +3,7 @@
 
 use std::{
     fmt,
+    ops::RangeInclusive,
     str::FromStr,
     sync::{
         Arc,
@@ -70,6 +71,9 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// Microseconds of the moments whose years have four digits, as the form in which times are shown has them.
+const SHOWN: RangeInclusive<i64> = -62_167_219_200_000_000..=253_402_300_799_999_999;
+
 /// The text is not a time of RFC 3339.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a time")]
@@ -78,10 +82,11 @@ pub struct InvalidTimestamp;
 impl FromStr for Timestamp {
     type Err = InvalidTimestamp;
 
-    /// Reads a time of RFC 3339, of whatever offset, such as `2026-01-31T09:00:00+01:00`.
+    /// Reads a time of RFC 3339, of whatever offset, such as `2026-01-31T09:00:00+01:00`. One whose year in UTC has not four digits any more
+    /// is none.
     fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
-        let time = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp)?;
-        Ok(Self(time.timestamp_micros()))
+        let micros = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp)?.timestamp_micros();
+        if SHOWN.contains(&micros) { Ok(Self(micros)) } else { Err(InvalidTimestamp) }
     }
 }
 
@@ -156,6 +161,21 @@ mod tests {
         assert_eq!(Timestamp::from_micros(0).to_string(), "1970-01-01T00:00:00.000000+00:00");
         let json = serde_json::to_string(&Timestamp::from_micros(1_700_000_000_000_042)).unwrap();
         assert_eq!(json, "\"2023-11-14T22:13:20.000042+00:00\"");
+    }
+
+    #[test]
+    fn a_time_that_is_read_can_be_shown_in_that_form() {
+        for (text, shown) in [
+            ("2026-01-31T09:00:00+01:00", Some("2026-01-31T08:00:00.000000+00:00")),
+            ("9999-12-31T23:59:59.9999999Z", Some("9999-12-31T23:59:59.999999+00:00")),
+            ("9999-12-31T23:59:60Z", None),
+            ("9999-12-31T23:59:59-01:00", None),
+            ("0000-01-01T00:00:00Z", Some("0000-01-01T00:00:00.000000+00:00")),
+            ("0000-01-01T00:00:00+01:00", None),
+        ] {
+            let read = text.parse::<Timestamp>().ok().map(|time| time.to_string());
+            assert_eq!(read.as_deref(), shown, "{text}");
+        }
     }
 
     #[test]

@@ -138,6 +138,11 @@ fn every_limit_is_the_one_that_is_described() {
         ("limit", json!(1.5), "limit must be a whole number between 1 and 50"),
         ("ratio", json!(0.4), "ratio must be a number between 0.5 and 2"),
         ("expiresAt", json!("tomorrow"), "expiresAt must be a time such as 2026-01-31T08:00:00Z"),
+        (
+            "expiresAt",
+            json!("9999-12-31T23:59:59-01:00"),
+            "expiresAt must be a time such as 2026-01-31T08:00:00Z",
+        ),
         ("agentId", json!(1), "agentId must be a string"),
         ("documentIds", json!(ID), "documentIds must be an array of document ids"),
         ("documentIds", json!([ID, ID, ID]), "documentIds must have at most 2 items"),
