@@ -166,6 +166,13 @@ async fn a_new_version_that_is_wrong_is_refused_and_leaves_the_former(mode: Mode
         let refused = Refused::by(replace(&ada, &document, form).await);
         assert_eq!(refused.paths(), named, "{shown}");
     }
+    // Where something else is to be done, that is said, and not that a change of the document would do it.
+    let form = contract(THREE).text("description", "A").text("content", "text").text("collectionIds", "[]");
+    let refused = Refused::by(replace(&ada, &document, form).await);
+    for (field, instead) in [("description", "PATCH"), ("collectionIds", "/collections/{id}/documents/")] {
+        assert!(refused.message(field).contains(instead), "{refused:?}");
+    }
+    assert_eq!(refused.message("content"), "cannot be given together with a file");
     let large = vec![b'x'; 200 << 10];
     for (form, status, code) in [
         (Form::default().file("a.png", b"\x89PNG\r\n\x1a\n"), 415, "unsupported_media_type"),

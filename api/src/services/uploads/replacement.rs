@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::{
     FileDescription, FileKind, UploadReservation, UploadService, UploadTarget, UploadTypeSchema,
-    UploadedFile, file_type, late,
+    UploadedFile, file_type, late, refuse_source,
 };
 use crate::{
     error::ApiError,
@@ -31,8 +31,7 @@ use crate::{
 };
 
 /// What stays as it is, unless the document itself is changed.
-const KEPT: [&str; 8] =
-    ["url", "content", "description", "metadata", "splitter", "from_page", "to_page", "collectionIds"];
+const KEPT: [&str; 5] = ["description", "metadata", "splitter", "from_page", "to_page"];
 
 /// A new version of a file, and what is to be said of its document.
 #[derive(RequestBody, ToSchema)]
@@ -54,10 +53,16 @@ pub(crate) struct NewFile {
 }
 
 fn refuse_kept(fields: &mut JsonFields<'_>) {
+    refuse_source(fields);
     for name in KEPT {
         if fields.get(name).is_some_and(|value| value != "") {
             fields.refuse(name, "cannot be given together with a new file: it stays, and PATCH changes it");
         }
+    }
+    if fields.get("collectionIds").is_some_and(|value| value != "") {
+        let message = "cannot be given together with a new file: the document stays in its collections; \
+                       PUT and DELETE /collections/{id}/documents/{documentId} change that";
+        fields.refuse("collectionIds", message);
     }
 }
 
