@@ -200,11 +200,18 @@ async fn what_is_deleted_on_a_full_disk_makes_room_for_something_else() {
     for _ in 0..5 {
         client.ingest(&text("large", 1_000_000)).await;
     }
+    let agent = client.create_agent(&json!({"name": "Clerk", "type": "CHATVENDOR"})).await;
+    let question = json!({"input": {"input": "How many people does the lift hold?"}});
+    let (_, answer) = client.post(&format!("/agents/{}/predict", id(&agent)), &question).await;
+    let feedback = format!("/traces/{}/feedback", id(&answer["trace"]));
+    client.create(&feedback, &json!({"rating": -1, "text": "It holds ten."})).await;
     disk.fill();
     until("a full disk", async || {
         client.post("/documents", &text("more", 200_000)).await.0 == StatusCode::INSUFFICIENT_STORAGE
     })
     .await;
+    let (status, answer) = client.delete(&feedback).await;
+    assert_eq!((status, &answer["data"]["feedback"]), (StatusCode::OK, &Value::Null), "{answer:#}");
     for document in client.read("/documents").await.as_array().unwrap() {
         let (status, answer) = client.delete(&format!("/documents/{}", id(document))).await;
         assert_eq!(status, StatusCode::OK, "{answer:#}");

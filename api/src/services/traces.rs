@@ -172,7 +172,11 @@ impl TraceService {
         // A token that asks one agent may say what came of it, too.
         let workspace = actor.may(Permission::ReadCitations)?.workspace_id;
         self.recorder.settled(workspace).await;
-        let mut tx = self.db.begin().await?;
+        // What was said can be taken back on a full disk, too.
+        let mut tx = match feedback {
+            Some(_) => self.db.begin().await?,
+            None => self.db.begin_essential().await?,
+        };
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
         if !db::traces::rate(&mut tx, workspace, of, id, feedback, now).await? {
             return Err(unknown());
