@@ -234,6 +234,13 @@ async fn a_batch_that_is_cancelled_stops(mode: Mode) {
     let file = success(get(&ada, &format!("/vector_stores/{store}/files/{}", id(&document))).await);
     assert_eq!(file["status"], "cancelled", "{file:#}");
     gate.release();
+
+    // Whoever puts it there again wants it after all.
+    let files = format!("/vector_stores/{store}/files");
+    let again = success(post(&ada, &files, &json!({ "file_id": document["id"] })).await);
+    assert_eq!(again["status"], "in_progress", "{again:#}");
+    let done = settled(&ada, &format!("{files}/{}", id(&document))).await;
+    assert_eq!(done["status"], "completed", "{done:#}");
 }
 
 async fn stores_and_their_files_are_listed_page_by_page(mode: Mode) {

@@ -31,6 +31,7 @@ use line::{LinePlace, note_number};
 pub use outcome::{ExpiredJob, cancel, expire_leases, fail, postpone, release};
 use place::place_in_line;
 pub use publication::{GenerationPublication, PublishOutcome, publish, publish_together};
+use sqlx::QueryBuilder;
 
 use crate::{
     Db, Result, Tx,
@@ -416,6 +417,30 @@ pub async fn ended_unpublished(tx: &mut Tx, document: DocumentId) -> Result<bool
     Ok(on!(tx, |c| sqlx::query_scalar(concat!("SELECT ", has_ended_unpublished!("$1")))
         .bind(document)
         .fetch_one(c))?)
+}
+
+/// Those of these documents of a workspace of which nothing is searchable while nothing is under way to change that, in no order.
+pub async fn all_ended_unpublished(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    documents: &[DocumentId],
+) -> Result<Vec<DocumentId>> {
+    if documents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(on!(tx, |c| async {
+        let mut query = QueryBuilder::new(concat!(
+            "SELECT d.id FROM documents d WHERE d.deleted_at IS NULL AND ",
+            has_ended_unpublished!("d.id"),
+            " AND d.workspace_id = "
+        ));
+        query.push_bind(workspace).push(" AND d.id IN (");
+        let mut listed = query.separated(", ");
+        for id in documents {
+            listed.push_bind(*id);
+        }
+        query.push(")").build_query_scalar().fetch_all(c).await
+    })?)
 }
 
 /// Counts the jobs by what they wait for.

@@ -87,7 +87,8 @@ async fn find(
 
 /// Cancel a batch of files
 ///
-/// Stops those ingestions of its files that still go on. The files stay in the vector store.
+/// Stops those ingestions of its files that still go on, but for files that another vector store has too, or that are linked to an agent. The
+/// files stay in the vector store.
 #[utoipa::path(
     post,
     path = "/vector_stores/{id}/file_batches/{batchId}/cancel",

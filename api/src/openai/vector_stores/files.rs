@@ -61,8 +61,9 @@ impl<S: Sync> FromRequestParts<S> for QueriedStatus {
 
 /// Put a file into a vector store
 ///
-/// One that is in it already gets the attributes. The agents that are linked to the collection answer from it at once. While the file's
-/// ingestion goes on, `openai-poll-after-ms` says when to ask again.
+/// One that is in it already gets the attributes. One of which nothing can be searched since its ingestion failed or was cancelled is ingested
+/// again. The agents that are linked to the collection answer from it at once. While the file's ingestion goes on, `openai-poll-after-ms` says
+/// when to ask again.
 #[utoipa::path(
     post,
     path = "/vector_stores/{id}/files",

@@ -211,7 +211,8 @@ impl CollectionService {
         Ok((tx, is_queued))
     }
 
-    /// Puts files into a collection of a workspace that is locked. Tells whether any of them is to be ingested again.
+    /// Puts files into a collection of a workspace that is locked. Those of which nothing can be searched, and whose ingestion has ended, are
+    /// ingested again. Tells whether any of them is.
     async fn put_files(
         &self,
         tx: &mut Tx,
@@ -231,7 +232,12 @@ impl CollectionService {
         if let Some(batch) = batch {
             files::set_batch(tx, workspace, id, &ids, batch).await?;
         }
-        self.files.set_attributes(tx, workspace, given).await
+        let mut is_queued = self.files.set_attributes(tx, workspace, given).await?;
+        for document in db::jobs::all_ended_unpublished(tx, workspace, &ids).await? {
+            // Whoever puts it there means to search it.
+            is_queued |= self.jobs.enqueue_ingest(tx, workspace, document).await?;
+        }
+        Ok(is_queued)
     }
 
     fn wake_workers(&self, is_queued: bool) {

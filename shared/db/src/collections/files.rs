@@ -238,7 +238,8 @@ pub async fn set_batch(
     Ok(())
 }
 
-/// Stops the ingestions that still go on of the files that a batch was the last to put into one of a workspace's collections.
+/// Stops the ingestions that still go on of the files that a batch was the last to put into one of a workspace's collections. Those that
+/// another collection has too, or that are linked to an agent, are waited for there, and go on.
 pub async fn cancel_batch(
     tx: &mut Tx,
     workspace: WorkspaceId,
@@ -252,7 +253,11 @@ pub async fn cancel_batch(
             "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $4
              WHERE workspace_id = $1 AND state IN ('queued', 'running')
                AND document_id IN (SELECT document_id FROM collection_documents
-                                   WHERE workspace_id = $1 AND collection_id = $2 AND batch_id = $3)"
+                                   WHERE workspace_id = $1 AND collection_id = $2 AND batch_id = $3)
+               AND NOT EXISTS (SELECT 1 FROM collection_documents cd
+                               WHERE cd.workspace_id = $1 AND cd.document_id = jobs.document_id AND cd.collection_id <> $2)
+               AND NOT EXISTS (SELECT 1 FROM agent_documents ad
+                               WHERE ad.workspace_id = $1 AND ad.document_id = jobs.document_id)"
         )
         .bind(workspace)
         .bind(collection)

@@ -379,6 +379,17 @@ async fn a_document_has_given_up_when_nothing_is_searchable_and_nothing_under_wa
         enqueue(&t.db, workspace, searchable, at(6)).await;
         commit!(t.db, |tx| jobs::cancel(tx, workspace, searchable, at(7)));
         assert!(!gave_up(searchable).await, "{}: the earlier index answers", t.name);
+
+        let all = [searchable, waiting, failing.document_id];
+        let among = async |workspace, documents: &[DocumentId]| {
+            let mut ended = commit!(t.db, |tx| jobs::all_ended_unpublished(tx, workspace, documents));
+            ended.sort_unstable();
+            ended
+        };
+        assert_eq!(among(workspace, &all).await, all[1..], "{}", t.name);
+        assert_eq!(among(workspace, &all[1..2]).await, all[1..2], "{}", t.name);
+        assert_eq!(among(workspace, &[]).await, [], "{}", t.name);
+        assert_eq!(among(WorkspaceId::generate(), &all).await, [], "{}: they are not its own", t.name);
     }
 }
 

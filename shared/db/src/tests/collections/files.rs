@@ -9,11 +9,12 @@ use uuid::Uuid;
 
 use super::{add, collection, new_collection};
 use crate::{
-    Db,
+    Db, agents,
     collections::{self, files, files::FileSelection},
     documents::{self, files as document_files, files::IdWindow},
     execute, jobs,
     testing::{at, both, claimed, commit, document, made_in, published, set_metadata, workspace},
+    tests::agents::agent,
 };
 
 /// Everything, the newest first.
@@ -175,6 +176,31 @@ async fn the_last_batch_that_put_a_document_there_counts_and_is_stopped_alone() 
         assert_eq!(counts(first).await, Some(waiting), "{}", t.name);
         assert_eq!(counts(FileBatchId::generate()).await, None, "{}", t.name);
         assert_eq!(files::batch_counts(&t.db, other, set, first).await.unwrap(), None, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_is_waited_for_elsewhere_too_is_not_stopped_with_its_batch() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let set = collection(&t.db, made_in(owner), "set").await;
+        let another = collection(&t.db, made_in(owner), "another").await;
+        let mut ids = Vec::new();
+        for name in ["alone", "in another", "linked"] {
+            ids.push(document(&t.db, owner, name, at(1)).await);
+        }
+        add(&t.db, owner, set, &ids).await;
+        add(&t.db, owner, another, &ids[1..2]).await;
+        let asked = agent(&t.db, owner, at(1)).await;
+        commit!(t.db, |tx| agents::link(tx, made_in(owner), asked, ids[2], at(2))).unwrap();
+        let batch = FileBatchId::generate();
+        commit!(t.db, |tx| files::set_batch(tx, owner, set, &ids, batch));
+
+        let stopped = commit!(t.db, |tx| files::cancel_batch(tx, owner, set, batch, at(3)));
+        assert_eq!(stopped, 1, "{}", t.name);
+        let states = Some((JobState::Cancelled, JobState::Cancelled));
+        let selection = FileSelection { batch: Some(batch), states };
+        assert_eq!(listed(&t.db, owner, set, selection, &newest(9)).await, ids[..1], "{}", t.name);
     }
 }
 
