@@ -258,11 +258,9 @@ async fn send(runtime: &Runtime, due: &DueDelivery) -> Result<u16, DeliveryFailu
     })
 }
 
-/// The signatures of a message: by the secret, and by the one before it as long as that counts.
+/// The signatures of a message: by the secret, and by those before it as long as they count.
 fn signatures(secrets: &WebhookSecrets, id: &str, body: &str, now: Timestamp) -> Option<String> {
-    let previous = secrets.previous.as_ref().filter(|(_, until)| *until > now.as_secs());
-    let all = [Some(&secrets.current), previous.map(|(secret, _)| secret)];
-    let signed = all.into_iter().flatten().map(|secret| signature(secret, id, body, now));
+    let signed = secrets.in_force(now).map(|secret| signature(secret, id, body, now));
     signed.collect::<Option<Vec<_>>>().map(|signed| signed.join(" "))
 }
 
@@ -290,8 +288,8 @@ mod tests {
     #[test]
     fn both_secrets_sign_until_the_earlier_one_counts_no_more() {
         let secret = |letter: &str| format!("whsec_{}", STANDARD.encode(letter.repeat(24)));
-        let secrets = WebhookSecrets { current: secret("a"), previous: Some((secret("b"), 100)) };
         let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let secrets = WebhookSecrets::new(secret("b")).renewed(secret("a"), at(0), at(100));
         let count = |seconds| signatures(&secrets, "id", "{}", at(seconds)).unwrap().split(' ').count();
         assert_eq!((count(99), count(100)), (2, 1));
     }

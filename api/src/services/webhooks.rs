@@ -40,8 +40,8 @@ const MOST: u64 = 20;
 const MOST_TESTS: u64 = 10;
 /// Random bytes of a secret.
 const SECRET: usize = 32;
-/// How long events are signed with the secret before too.
-const BOTH_FOR: Duration = Duration::from_hours(24);
+/// How long events are signed with an earlier secret too.
+const EARLIER_FOR: Duration = Duration::from_hours(24);
 
 /// A new webhook.
 #[derive(RequestBody, ToSchema)]
@@ -167,14 +167,14 @@ impl WebhookService {
         let owner = actor.may(Permission::BuildAgents)?;
         self.check_address(&new.url)?;
         let (id, now) = (WebhookId::generate(), self.clock.now());
-        let secrets = WebhookSecrets { current: new_secret(), previous: None };
+        let secret = new_secret();
         let webhook = Webhook {
             id,
             owner,
             url: new.url,
             events: Json(new.events),
             active: new.active,
-            secret_sealed: self.seal(id, &secrets)?,
+            secret_sealed: self.seal(id, &WebhookSecrets::new(secret.clone()))?,
             disabled: None,
             created_at: now,
             updated_at: now,
@@ -187,7 +187,7 @@ impl WebhookService {
         }
         db::webhooks::insert(&mut tx, &webhook).await?;
         self.audit.note(&mut tx, actor, AuditAction::WebhookCreated, "webhook", id).await?;
-        let made = RevealedWebhook { webhook, secret: Some(secrets.current.into()) };
+        let made = RevealedWebhook { webhook, secret: Some(secret.into()) };
         self.creations.commit(tx, once, &made, tell).await
     }
 
@@ -253,7 +253,7 @@ impl WebhookService {
         Ok(tx.commit().await?)
     }
 
-    /// Gives a webhook a new secret. Events are signed with the one before it too, for a day.
+    /// Gives a webhook a new secret. Events are signed with each earlier one too, for a day after it was replaced.
     pub(crate) async fn rotate(
         &self,
         actor: &Actor,
@@ -266,15 +266,17 @@ impl WebhookService {
         let mut tx = self.db.begin().await?;
         db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
         let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
-        // One that cannot be read signs nothing, and is not missed.
-        let before = self.open(&webhook).ok();
-        let previous = before.map(|before| (before.current, now.plus(BOTH_FOR).as_secs()));
-        let secrets = WebhookSecrets { current: new_secret(), previous };
+        let secret = new_secret();
+        let secrets = match self.open(&webhook) {
+            Ok(before) => before.renewed(secret.clone(), now, now.plus(EARLIER_FOR)),
+            // One that cannot be read signs nothing, and is not missed.
+            Err(_) => WebhookSecrets::new(secret.clone()),
+        };
         webhook.secret_sealed = self.seal(id, &secrets)?;
         webhook.updated_at = now;
         db::webhooks::update(&mut tx, &webhook).await?;
         self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "webhook", id).await?;
-        let made = RevealedWebhook { webhook, secret: Some(secrets.current.into()) };
+        let made = RevealedWebhook { webhook, secret: Some(secret.into()) };
         self.creations.commit(tx, once, &made, tell).await
     }
 

@@ -1,6 +1,6 @@
 //! Webhooks: where events are told to.
 
-use std::fmt;
+use std::{fmt, iter};
 
 use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
@@ -59,9 +59,34 @@ text_enum! {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct WebhookSecrets {
     /// The secret.
-    pub current: String,
-    /// The one before it, and until when events are signed with that too, in seconds since 1970: receivers change theirs meanwhile.
-    pub previous: Option<(String, i64)>,
+    current: String,
+    /// Those before it, the newest first, each with until when events are signed with it too, in seconds since 1970: receivers change theirs
+    /// meanwhile.
+    #[serde(default)]
+    earlier: Vec<(String, i64)>,
+}
+
+/// Secrets before the current one that events are signed with, at most.
+const MOST_EARLIER: usize = 10;
+
+impl WebhookSecrets {
+    /// A first secret.
+    pub fn new(secret: String) -> Self {
+        Self { current: secret, earlier: Vec::new() }
+    }
+
+    /// The same with another secret. The one so far counts until then, and those before it for as long as they did.
+    pub fn renewed(self, secret: String, now: Timestamp, until: Timestamp) -> Self {
+        let before = self.earlier.into_iter().filter(|(_, until)| *until > now.as_secs());
+        let earlier = iter::once((self.current, until.as_secs())).chain(before);
+        Self { current: secret, earlier: earlier.take(MOST_EARLIER).collect() }
+    }
+
+    /// The secrets that events are signed with, the newest first.
+    pub fn in_force(&self, now: Timestamp) -> impl Iterator<Item = &str> {
+        let before = self.earlier.iter().filter(move |(_, until)| *until > now.as_secs());
+        iter::once(self.current.as_str()).chain(before.map(|(secret, _)| secret.as_str()))
+    }
 }
 
 /// Without what it holds.
@@ -128,5 +153,41 @@ impl WebhookDelivery {
     /// When it last came further: was to be told, or had ended.
     pub fn updated_at(&self) -> Timestamp {
         self.ended_at.unwrap_or(self.created_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    fn in_force(secrets: &WebhookSecrets, seconds: i64) -> Vec<&str> {
+        secrets.in_force(at(seconds)).collect()
+    }
+
+    #[test]
+    fn every_earlier_secret_counts_for_as_long_as_it_was_promised() {
+        let renewed = |secrets: WebhookSecrets, secret: &str, seconds: i64| {
+            secrets.renewed(secret.to_owned(), at(seconds), at(seconds + 100))
+        };
+        let secrets = renewed(WebhookSecrets::new("a".to_owned()), "b", 0);
+        let secrets = renewed(secrets, "c", 50);
+        assert_eq!(in_force(&secrets, 99), ["c", "b", "a"]);
+        assert_eq!(in_force(&secrets, 100), ["c", "b"]);
+        assert_eq!(in_force(&secrets, 150), ["c"]);
+        let secrets = renewed(secrets, "d", 120);
+        assert_eq!(in_force(&secrets, 0), ["d", "c", "b"], "what is over is not kept");
+    }
+
+    #[test]
+    fn no_number_of_new_secrets_makes_an_event_long() {
+        let many = (0..100).fold(WebhookSecrets::new("first".to_owned()), |secrets, n| {
+            secrets.renewed(n.to_string(), at(0), at(100))
+        });
+        assert_eq!(in_force(&many, 0).len(), MOST_EARLIER + 1);
+        assert_eq!(in_force(&many, 0)[..2], ["99", "98"]);
     }
 }
