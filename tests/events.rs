@@ -32,6 +32,7 @@ impl Events {
         let answer = send(client.request(Method::GET, &format!("/documents/{document}/events"))).await;
         assert_eq!(answer.status(), StatusCode::OK);
         assert_eq!(answer.headers()[CONTENT_TYPE], "text/event-stream");
+        assert_eq!(answer.headers()["x-accel-buffering"], "no", "a proxy would gather them to the end");
         Self { body: Box::pin(answer.bytes_stream()), text: String::new() }
     }
 

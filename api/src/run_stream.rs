@@ -5,7 +5,6 @@ use std::time::Duration;
 use axum::{
     Extension,
     body::{Body, Bytes},
-    http::header,
     response::{IntoResponse, Response},
 };
 use futures::stream;
@@ -65,13 +64,7 @@ pub(crate) async fn streamed(
         };
         Some((Ok::<_, std::convert::Infallible>(bytes?), (None, reader)))
     });
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-cache, no-transform"),
-        // Proxies that gather answers before they pass them on are asked not to.
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    Ok((headers, last_words, Body::from_stream(body)).into_response())
+    Ok((sse::headers(), last_words, Body::from_stream(body)).into_response())
 }
 
 struct RunStream<E> {

@@ -4,8 +4,19 @@
 //! feeds, and drops an event without data. So every line of a text gets its own `data: `, and the joined data of the
 //! events is the text.
 
+use axum::http::{HeaderName, header};
 use bytes::Bytes;
 use serde_json::Value;
+
+/// The headers of an answer that is a stream.
+pub(crate) fn headers() -> [(HeaderName, &'static str); 3] {
+    [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+        // Proxies that gather answers before they pass them on are asked not to.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ]
+}
 
 /// What a named event tells. A stream has those of its subject, and may end with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::{convert::Infallible, future::pending, time::Duration};
 use axum::{
     Extension,
     extract::State,
-    http::header,
     response::{
         IntoResponse, Response, Sse,
         sse::{Event, KeepAlive},
@@ -75,13 +74,12 @@ pub(super) async fn follow(
     let over = ApiError::credential_ended();
     let last = sse::named(EventKind::Error, &json!({"code": over.code, "message": over.message}));
     let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    Ok((Extension(TerminationNotice(last)), stream).into_response())
+    Ok((sse::headers(), Extension(TerminationNotice(last)), stream).into_response())
 }
 
 /// All that there is to be told of an ingestion that has ended: there is nothing to wait for.
 fn ended(ingestion: &IngestionView) -> Response {
-    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
-    (headers, sse::named(EventKind::Ingestion, &json!(ingestion))).into_response()
+    (sse::headers(), sse::named(EventKind::Ingestion, &json!(ingestion))).into_response()
 }
 
 struct IngestionFollower {
