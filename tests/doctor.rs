@@ -2,10 +2,12 @@
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::support::{
     client::{Client, id},
     command::{blobs_of, doctor, finding, lectern, meddle, named, upload},
+    db::PostgresServer,
     in_both_modes,
     qdrant::QdrantServer,
     service::{Mode, Service},
@@ -387,4 +389,18 @@ async fn a_damaged_file_is_a_finding_like_any_other() {
     let part = report["findings"].as_array().unwrap().iter().find(|finding| finding["severity"] == "error");
     assert_eq!(part.unwrap()["part"], "database", "{report:#}");
     assert!(part.unwrap()["todo"].as_str().unwrap().contains("restore"), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn that_postgresql_has_no_connection_left_is_told_with_what_to_do() {
+    let server = PostgresServer::start().await;
+    let setup = Service::in_mode(Mode::Postgres).database_url(&server.url());
+    meddle(Mode::Postgres, &setup, "CREATE ROLE crowded LOGIN PASSWORD 'crowded' CONNECTION LIMIT 0").await;
+    let mut url = Url::parse(&server.url()).expect("an address");
+    url.set_username("crowded").expect("a name");
+    url.set_password(Some("crowded")).expect("a password");
+    let (sound, report) = doctor(&setup.database_url(url.as_str()), &[]);
+    assert!(!sound, "{report:#}");
+    let todo = finding(&report, "unreachable").expect("a finding")["todo"].as_str().unwrap_or_default();
+    assert!(todo.contains("CONNECTION LIMIT"), "{report:#}");
 }

@@ -101,6 +101,20 @@ async fn a_second_signal_ends_a_service_whose_database_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_log_says_why_a_database_that_is_down_cannot_be_reached() {
+    let mut server = PostgresServer::start().await;
+    let service = Service::in_mode(Mode::Postgres).database_url(&server.url()).start().await;
+    server.crash().await;
+    let (status, answer) = health(&service.client(), "/health/ready").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{answer:#}");
+    let says_why = |event: &Value| {
+        let field = |name: &str| event["fields"][name].as_str().unwrap_or_default();
+        field("message").contains("lets no connection be made") && field("error").contains("refused")
+    };
+    service.logged("why there is no connection", says_why).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_process_on_the_same_data_directory_is_refused() {
     let first = Service::start().await;
 

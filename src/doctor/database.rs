@@ -26,6 +26,7 @@ pub(super) const HOUSEKEEPER_SILENT: Duration = Duration::from_mins(2);
 /// Free room, in bytes, below which somebody should know, and below which writes are about to fail.
 const LITTLE_ROOM: u64 = 1 << 30;
 const NO_ROOM: u64 = 64 << 20;
+const MORE_CONNECTIONS: &str = "let it have more, 20 for each process and some for commands and backups: `max_connections` of the server, and `CONNECTION LIMIT` of the role and of the database (`ALTER ROLE`, `ALTER DATABASE`)";
 const BACKUP: &str = "stop the service and restore a backup (`lectern restore`)";
 
 /// Opens the store; none when nothing more can be asked of it.
@@ -57,6 +58,7 @@ pub(super) async fn open(
         Err(failure) => {
             let todo = match &settings.database {
                 DatabaseLocation::Sqlite(_) => BACKUP,
+                DatabaseLocation::Postgres(_) if failure.is_too_many_connections() => MORE_CONNECTIONS,
                 DatabaseLocation::Postgres(_) => "start PostgreSQL, or correct DATABASE_URL",
             };
             report.add(error("unreachable", format!("it cannot be opened: {failure}")).todo(todo));

@@ -22,6 +22,8 @@ use super::{
 
 /// How long a caller waits for a free connection.
 const ACQUIRE: Duration = Duration::from_secs(10);
+/// How soon PostgreSQL refuses a connection that it does not let be made.
+pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long SQLite waits for another process that holds the file (a backup, a shell).
 const BUSY: Duration = Duration::from_secs(10);
 const POSTGRES_CONNECTIONS: u32 = 20;
@@ -161,10 +163,8 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
             let probes = pool.clone().max_connections(POSTGRES_PROBES).connect_lazy_with(options.clone());
             let pool = pool.max_connections(POSTGRES_CONNECTIONS - POSTGRES_PROBES);
             let pool = match pool.connect_with(options.clone()).await {
-                // The pool tries until its time is over, and does not say why it had to.
                 Err(late @ sqlx::Error::PoolTimedOut) => {
-                    let tried = tokio::time::timeout(ACQUIRE, options.connect()).await;
-                    return Err(tried.ok().and_then(std::result::Result::err).unwrap_or(late).into());
+                    return Err(refusal(&options, ACQUIRE).await.unwrap_or(late).into());
                 }
                 opened => opened?,
             };
@@ -172,6 +172,12 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
         }
         DatabaseLocation::Sqlite(path) => open_sqlite(path, make).await,
     }
+}
+
+/// Why PostgreSQL lets no connection be made, if it says so within this time. A pool tries until its own is over, and does not say why it
+/// had to.
+pub(super) async fn refusal(options: &PgConnectOptions, within: Duration) -> Option<sqlx::Error> {
+    tokio::time::timeout(within, options.connect()).await.ok().and_then(std::result::Result::err)
 }
 
 async fn open_sqlite(path: &Path, make: bool) -> Result<Db> {
@@ -238,6 +244,20 @@ async fn open_sqlite(path: &Path, make: bool) -> Result<Db> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn that_no_connection_can_be_made_is_told_with_the_reason() {
+        let pool = PgPoolOptions::new()
+            .acquire_timeout(Duration::from_millis(100))
+            .connect_lazy("postgres://ada@127.0.0.1:1/lectern")
+            .expect("an address");
+        let db = Db::Postgres { pool: pool.clone(), probes: pool };
+        // What a pool says that nobody answers is not why.
+        let late = db.ping().await.expect_err("nobody is there").to_string();
+        assert!(late.contains("`lectern doctor`"), "{late}");
+        let refusal = db.refusal().await.expect("nobody is there").to_string();
+        assert!(refusal.contains("refused"), "{refusal}");
+    }
 
     #[test]
     fn of_parameters_that_are_not_known_the_names_are_told() {

@@ -13,7 +13,7 @@ pub enum DbError {
     #[error("the database has no room left: {0}")]
     Full(String),
     /// The store is away, locked, or refused the statement.
-    #[error("the database failed: {0}")]
+    #[error("the database failed: {}", told(.0))]
     Failed(#[source] sqlx::Error),
     /// The connection broke while a transaction was committed, and whether it took place could not be found out; or it took place, and
     /// may not be on the disk.
@@ -36,12 +36,25 @@ pub enum DbErrorKind {
     Fault,
 }
 
+/// What the driver says of connections that cannot be had is only that its time was over, whatever it was that kept it.
+const NO_CONNECTION: &str = "no connection could be had in time: all are in use, or the database lets none be made, and `lectern doctor` says why it does not";
+
+/// PostgreSQL's `too_many_connections`: all of the server, or all that the role or the database may have.
+const TOO_MANY_CONNECTIONS: &str = "53300";
 /// PostgreSQL's `disk_full`; SQLite's `FULL` and `IOERR_SHMSIZE`.
 const NO_ROOM: [&str; 3] = ["53100", "13", "4874"];
 /// Another process holds SQLite's file.
 const SQLITE_BUSY: i32 = 5;
 /// SQLite's disk failed.
 const SQLITE_IOERR: i32 = 10;
+
+/// An error of the driver in words for the operator.
+fn told(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::PoolTimedOut => NO_CONNECTION.to_owned(),
+        error => error.to_string(),
+    }
+}
 
 /// The kind of an error of SQLite: the last eight bits of its code. PostgreSQL's have none.
 fn sqlite_kind(error: &(dyn DatabaseError + 'static)) -> Option<i32> {
@@ -68,18 +81,24 @@ impl DbError {
     pub fn is_connection_failure(&self) -> bool {
         match self {
             Self::Failed(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) | Self::CommitUnknown(_) => true,
-            // 57P: cannot connect now, shutting down; 08: connection lost; 53300: too many connections; 55P03: somebody, who may be
-            // lost, holds a lock; 40P01: two waited for each other; 25P03: the server took this client for lost.
+            // 57P: cannot connect now, shutting down; 08: connection lost; 55P03: somebody, who may be lost, holds a lock; 40P01: two
+            // waited for each other; 25P03: the server took this client for lost.
             Self::Failed(sqlx::Error::Database(error)) => match sqlite_kind(error.as_ref()) {
                 Some(kind) => kind == SQLITE_BUSY,
                 None => error.code().is_some_and(|code| {
                     code.starts_with("57P")
                         || code.starts_with("08")
-                        || ["53300", "55P03", "40P01", "25P03"].contains(&code.as_ref())
+                        || [TOO_MANY_CONNECTIONS, "55P03", "40P01", "25P03"].contains(&code.as_ref())
                 }),
             },
             Self::Failed(_) | Self::Full(_) | Self::Duplicate | Self::Unreadable(_) => false,
         }
+    }
+
+    /// Whether PostgreSQL has as many connections as it, the role or the database may have.
+    pub fn is_too_many_connections(&self) -> bool {
+        let Self::Failed(sqlx::Error::Database(error)) = self else { return false };
+        error.code().is_some_and(|code| code == TOO_MANY_CONNECTIONS)
     }
 
     /// Whether the store cannot do its work now, whatever it is asked.

@@ -292,6 +292,13 @@ impl Db {
         Ok(())
     }
 
+    /// Why PostgreSQL lets no connection be made, if it says so at once. The pools do not: they try until their time is over.
+    pub async fn refusal(&self) -> Option<DbError> {
+        let Self::Postgres { probes, .. } = self else { return None };
+        let refusal = connect::refusal(&probes.connect_options(), connect::AT_ONCE).await;
+        refusal.map(DbError::from)
+    }
+
     /// The store's own clock, where it has one that several processes share.
     pub async fn server_time(&self) -> Result<Option<Timestamp>> {
         match self {

@@ -28,7 +28,7 @@ pub struct HealthReport {
 }
 
 /// Whether the parts are up: asks all of them, or waits for the answers when somebody has asked already. Takes little more than three
-/// seconds at most.
+/// seconds, and a fourth when the database is down.
 pub async fn check(runtime: &Runtime) -> HealthReport {
     let looked_at = runtime.clone();
     runtime.writes.looks.share(async move { Box::pin(look(&looked_at)).await }).await
@@ -63,6 +63,9 @@ async fn look(runtime: &Runtime) -> HealthReport {
         probe("blobs", async { runtime.blobs.ping().await.map(|()| json!({"kind": runtime.blobs.kind()})) });
     let ((database, database_up), (queue, queue_up), (index, index_up), (blobs, blobs_up)) =
         tokio::join!(database, queue, index, blobs);
+    if !database_up && let Some(error) = runtime.db.refusal().await {
+        tracing::warn!(%error, "PostgreSQL lets no connection be made");
+    }
     let embedder = embedder(&runtime.models.state());
     let mut parts =
         json!({"database": database, "queue": queue, "index": index, "blobs": blobs, "embedder": embedder});
