@@ -297,6 +297,28 @@ async fn what_the_commands_answer_does_not_depend_on_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_not_called_missing() {
+    let service = Service::start().await;
+    let place = tempfile::tempdir().unwrap();
+    // Nobody can look through a link that leads to itself, not even root.
+    let endless = place.path().join("endless");
+    std::os::unix::fs::symlink(&endless, &endless).unwrap();
+    let setup = service.sibling().env("LECTERN_DATA_DIR", endless.to_str().unwrap());
+    let ran = lectern(&setup, &["backup", place.path().join("backup").to_str().unwrap()]);
+    assert!(!ran.status.success() && !ran.log.contains("there is no database"), "{ran:#?}");
+    let ran = restore(&service.sibling(), &endless, &["--verify"]);
+    assert!(!ran.status.success() && !ran.log.contains("is no backup"), "{ran:#?}");
+    assert!(ran.log.contains("backup.json: "), "{ran:#?}");
+
+    let key = service.data_dir().join("secret.key");
+    std::fs::remove_file(&key).unwrap();
+    let folder = place.path().join("backup");
+    let ran = back_up(&service, &folder, &[]);
+    assert!(!ran.status.success() && ran.log.contains("--without-key"), "{ran:#?}");
+    back_up(&service, &folder, &["--without-key"]).well();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn over_postgresql_it_says_how_else() {
     let service = Service::in_mode(Mode::Postgres).start().await;
     let place = tempfile::tempdir().unwrap();

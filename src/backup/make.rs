@@ -42,8 +42,13 @@ pub(crate) async fn make(
     with_key: bool,
 ) -> Result<BackupManifest, BackupError> {
     let DatabaseLocation::Sqlite(database) = &settings.database else { return Err(BackupError::Postgres) };
-    if !database.exists() {
+    let is_there = |file: &Path| file.try_exists().map_err(BackupError::io(file));
+    if !is_there(database)? {
         return Err(BackupError::Nothing(database.display().to_string()));
+    }
+    let key = runtime::secret_file(&settings.data_dir);
+    if with_key && settings.secret_key.is_none() && !is_there(&key)? {
+        return Err(BackupError::NoKey(key.display().to_string()));
     }
     if folder.exists() {
         return Err(BackupError::Exists(folder.display().to_string()));

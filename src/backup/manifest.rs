@@ -1,6 +1,6 @@
 //! What a backup says of itself.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use lectern_shared::{clock::Timestamp, ids::DocumentId};
 use serde::{Deserialize, Serialize};
@@ -76,12 +76,17 @@ impl BackupManifest {
     /// Reads the manifest of a backup.
     ///
     /// # Errors
-    /// [`BackupError::NoManifest`], and [`BackupError::Newer`] for one that only a later program understands.
+    /// [`BackupError::NoManifest`], [`BackupError::Newer`] for one that only a later program understands, and [`BackupError::Io`]: what
+    /// this account may not read is a backup all the same.
     pub(crate) async fn read(folder: &Path) -> Result<Self, BackupError> {
         let none = || BackupError::NoManifest(folder.display().to_string());
-        let file = tokio::fs::File::open(folder.join(MANIFEST)).await.map_err(|_| none())?;
+        let path = folder.join(MANIFEST);
+        let file = tokio::fs::File::open(&path).await.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => none(),
+            _ => BackupError::io(&path)(error),
+        })?;
         let mut text = Vec::new();
-        file.take(LONGEST).read_to_end(&mut text).await.map_err(|_| none())?;
+        file.take(LONGEST).read_to_end(&mut text).await.map_err(BackupError::io(&path))?;
         let manifest: Self = serde_json::from_slice(&text).map_err(|_| none())?;
         if manifest.format != FORMAT || manifest.schema > lectern_db::migrate::version() {
             return Err(BackupError::Newer { program: manifest.program, schema: manifest.schema });

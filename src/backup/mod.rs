@@ -27,6 +27,9 @@ pub(crate) enum BackupError {
     /// There is nothing to back up.
     #[error("there is no database at {0}: set LECTERN_DATA_DIR to that of the service")]
     Nothing(String),
+    /// The key is gone.
+    #[error("{0} is gone: put it back from an earlier backup, or leave it out of this one (--without-key)")]
+    NoKey(String),
     /// The schema is another version's.
     #[error(
         "the database's schema is not this program's: use the program of the version that runs, or bring it up to date with `lectern migrate` first"
