@@ -161,7 +161,7 @@ impl Metrics {
             connections: add.family("database_connections", "Open connections to the database"),
             connections_max: add.family("database_connections_max", "The most connections that a pool opens"),
             embedder_ready: add.family("embedder_ready", "1 when the embedding model is there, else 0; absent when none is wanted"),
-            lost_lines: add.one("log_lines_lost", "Log lines that were not written because nobody read those before them"),
+            lost_lines: add.one("log_lines_lost", "Log lines that were not written: nobody read those before them, or writing failed"),
             process: Mutex::new(process),
             registry: Registry::default(),
         };

@@ -2,6 +2,7 @@
 //! a collector is set, spans by OTLP. Both are made by `tracing`. Every span of the service is exported; those whose target is
 //! [`SPANS`] are not in the log. Log lines are not exported.
 
+mod lines;
 mod otlp;
 #[cfg(test)]
 mod tests;
@@ -9,7 +10,10 @@ mod tests;
 use std::{
     collections::HashMap,
     io::{IsTerminal, stderr},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use opentelemetry::{
@@ -26,7 +30,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use self::otlp::OtlpExporter;
+use self::{lines::CountingWriter, otlp::OtlpExporter};
 use crate::config::{ConfigError, LogFormat, TracingSettings};
 
 /// The target of spans that are exported and not in the log: `tracing::info_span!(target: telemetry::SPANS, "name", …)`. Their
@@ -39,11 +43,13 @@ pub const SPANS: &str = "lectern_spans";
 const TRACE_PARENT: &str = "traceparent";
 
 /// Log lines on their way to standard error, at most. Whoever reads them may stand still (a terminal in which somebody selects a word,
-/// a full disk behind a pipe): the lines after these are lost then, and nothing waits.
+/// a pipe that nobody empties): the lines after these are lost then, and nothing waits.
 const WAITING_LINES: usize = 10_000;
 
-/// Counts the log lines that were lost.
+/// Counts the log lines that were lost because there were so many on their way.
 static LOST_LINES: OnceLock<ErrorCounter> = OnceLock::new();
+/// Counts those that could not be written: to a file on a full disk, or for a reader that has gone.
+static FAILED_LINES: AtomicU64 = AtomicU64::new(0);
 
 /// Keeps spans on their way to the collector, and log lines on theirs. When it is dropped, the lines that wait are written, which
 /// blocks for about a second at most.
@@ -63,9 +69,10 @@ impl Telemetry {
     }
 }
 
-/// How many log lines were lost because nobody read them.
+/// How many log lines were lost because nobody read them, or because they could not be written.
 pub fn lost_lines() -> u64 {
-    LOST_LINES.get().map_or(0, |lost| lost.dropped_lines() as u64)
+    let crowded_out = LOST_LINES.get().map_or(0, |lost| lost.dropped_lines() as u64);
+    crowded_out + FAILED_LINES.load(Ordering::Relaxed)
 }
 
 /// Starts writing log lines, and sending spans when `tracing` names a collector, which needs a tokio runtime. Call it once, before
@@ -99,7 +106,7 @@ pub fn init(
         tracing::error!(place, "panicked");
     }));
     let lines = NonBlockingBuilder::default().buffered_lines_limit(WAITING_LINES).thread_name("log");
-    let (writer, guard) = lines.finish(stderr());
+    let (writer, guard) = lines.finish(CountingWriter::new(stderr(), &FAILED_LINES));
     LOST_LINES.get_or_init(|| writer.error_counter());
     let lines = fmt::layer().with_writer(writer);
     // As many layers as there are: one that is not there would count as one that wants every span.
