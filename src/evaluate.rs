@@ -7,7 +7,11 @@ use std::{fmt::Write as _, io::Write as _, time::Duration};
 use clap::Args;
 use lectern_api::{ANSWER_METRICS, RETRIEVAL_METRICS};
 use lectern_runtime::process::{FatalError, local_address};
-use lectern_shared::{address, config::Settings, egress};
+use lectern_shared::{
+    address,
+    config::{Settings, http_url},
+    egress,
+};
 use reqwest::{Client, Method, StatusCode};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -37,7 +41,7 @@ pub(crate) struct EvalArgs {
     set: String,
     /// The service, such as `https://lectern.example.com`; the one on this machine when left out. The API token that it is asked with is
     /// the setting `LECTERN_TOKEN`.
-    #[arg(long)]
+    #[arg(long, value_parser = http_url)]
     server: Option<Url>,
     /// How to search: hybrid, dense or lexical. In each way when left out; thresholds are then about the first.
     #[arg(long)]
@@ -225,8 +229,7 @@ impl ServiceClient {
             request = request.json(body);
         }
         let answer = request.send().await.map_err(|error| ServiceRefusal {
-            // The library's own words have the address once more.
-            what: format!("{shown} does not answer: {}", error.without_url()),
+            what: format!("{shown} does not answer: {}", egress::why_unanswered(&error)),
             code: String::new(),
             is_final: false,
         })?;

@@ -84,7 +84,13 @@ impl ModelPurpose<'_> {
             Self::Embed(settings) => (&settings.model, "LECTERN_EMBEDDING_MODEL"),
             Self::Rerank(settings) => (&settings.model, "LECTERN_RERANK_MODEL"),
         };
-        Ok(name.parse().map_err(|error| format!("{setting}: {error}"))?)
+        Ok(name.parse().map_err(|error| match self.folder_instead() {
+            // It is called after the folder then.
+            Some(folder) => format!(
+                "{folder} is set, and the service takes that folder's model: to download another, name it"
+            ),
+            None => format!("{setting}: {error}"),
+        })?)
     }
 
     /// The setting of a folder that the service takes instead, when it is set.

@@ -15,6 +15,7 @@ use crate::{
     ingestion::chunks,
     support::{
         client::{Client, id},
+        command::lectern,
         in_both_modes,
         process::POLL,
         service::{Mode, Service},
@@ -108,6 +109,13 @@ async fn a_folder_without_a_model_is_said_so_and_search_goes_on_by_words(mode: M
     });
     let said = said.await;
     assert!(said["reason"].as_str().unwrap().contains("config.json"), "{said:#}");
+}
+
+#[test]
+fn a_model_in_a_folder_is_not_asked_of_the_hub_by_the_folders_name() {
+    let setup = Service::in_mode(Mode::Embedded).env("LECTERN_EMBEDDING_MODEL_DIR", "/models/tiny");
+    let ran = lectern(&setup, &["model", "pull"]);
+    assert!(!ran.status.success() && ran.log.contains("LECTERN_EMBEDDING_MODEL_DIR is set"), "{ran:#?}");
 }
 
 /// A hub with one model, `tests/tiny`, whose weights are held back until they are released.

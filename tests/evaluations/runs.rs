@@ -392,6 +392,11 @@ async fn a_shell_command_fails_below_a_threshold(mode: Mode) {
     let too_little = eval(&["--mode", "lexical", "--min", "hit@5=0.6"]);
     assert_eq!(too_little.status.code(), Some(1));
     assert!(too_little.log.contains("at least 0.6"), "{too_little:#?}");
+    let elsewhere = |server: &str| command::lectern(&setup, &["eval", "--set", &set, "--server", server]);
+    let nobody = elsewhere("http://127.0.0.1:1");
+    assert!(nobody.log.contains("refused"), "why nobody answers: {nobody:#?}");
+    let bare = elsewhere("localhost:8080");
+    assert!(bare.log.contains("http://"), "what an address begins with: {bare:#?}");
     let unknown = eval(&["--mode", "guess"]);
     assert!(!unknown.status.success() && unknown.log.contains("mode"), "{unknown:#?}");
 

@@ -161,8 +161,9 @@ pub fn local_address(addr: SocketAddr) -> SocketAddr {
 pub async fn ask_health(addr: SocketAddr) -> Result<(), FatalError> {
     let url = format!("http://{}/health/ready", local_address(addr));
     let client = egress::operator_client(HEALTH_WITHIN, HEALTH_WITHIN)?;
+    let answer = client.get(&url).send().await;
     let response =
-        client.get(&url).send().await.map_err(|error| format!("{url} does not answer: {error}"))?;
+        answer.map_err(|error| format!("{url} does not answer: {}", egress::why_unanswered(&error)))?;
     if response.status().is_success() {
         return Ok(());
     }

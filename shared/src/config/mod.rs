@@ -38,6 +38,7 @@ pub use limits::ServiceLimits;
 pub use mcp::McpProgram;
 pub use ocr::{OcrProgram, OcrSettings};
 pub use oidc::{OidcRoleMap, OidcSettings, PasswordPolicy};
+pub use parse::http_url;
 use parse::{ParseResult, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use predict::{PredictSettings, TokenPrice};
 pub use qdrant::QdrantConfig;

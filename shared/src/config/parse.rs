@@ -172,7 +172,10 @@ pub(super) fn blobs(source: &SettingsSource, data_dir: &Path) -> Result<BlobLoca
 }
 
 /// An `http://` or `https://` URL.
-pub(super) fn http_url(text: &str) -> ParseResult<Url> {
+///
+/// # Errors
+/// What it must be, when it is something else.
+pub fn http_url(text: &str) -> ParseResult<Url> {
     Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())

@@ -186,6 +186,12 @@ impl EgressError {
     }
 }
 
+/// Why a host that the operator named does not answer: for the operator, without the address that was asked.
+pub fn why_unanswered(error: &reqwest::Error) -> String {
+    let why = chain(error);
+    if why.is_empty() { "the request failed".to_owned() } else { why }
+}
+
 /// Whether a host, as a URL names it, is an address.
 fn is_literal(host: &str) -> bool {
     host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok()

@@ -42,7 +42,7 @@ use crate::tls;
 
 pub use self::{
     address::parse_allow_list,
-    error::EgressError,
+    error::{EgressError, why_unanswered},
     request::{EgressRequest, RequestLimits, is_connection_header},
     response::EgressResponse,
     site::SiteScope,

@@ -346,6 +346,14 @@ async fn the_operators_client_reaches_private_hosts_and_follows_no_redirect() {
 }
 
 #[tokio::test]
+async fn the_operator_is_told_why_a_host_does_not_answer() {
+    let client = operator_client(Duration::from_secs(10), Duration::from_secs(10)).unwrap();
+    let error = client.get("http://127.0.0.1:1/path?key=s3cret").send().await.unwrap_err();
+    let why = why_unanswered(&error);
+    assert!(why.contains("refused") && !why.contains("s3cret"), "{why}");
+}
+
+#[tokio::test]
 async fn what_is_logged_or_shown_holds_no_secret() {
     let mut request = EgressRequest::get(url("http://127.0.0.1/path?key=s3cret"), ROOMY);
     request.headers.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
