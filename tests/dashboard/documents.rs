@@ -403,6 +403,22 @@ async fn a_list_says_how_many_there_are_on_each_of_its_pages(mode: Mode) {
     assert_eq!(location(&done), "../documents?said=queued&count=10&name=Note+0&sort=name");
     let list = text_of(visits.get("/documents?said=queued&count=10&name=Note+0&sort=name").await).await;
     assert!(list.contains("Queued 10 documents. They are read again from their sources."), "{list}");
+
+    // What is done to some of a page leads back to it, and to the first one when nothing is left on it.
+    let page = format!("/documents?after={after}");
+    let list = text_of(visits.get(&page).await).await;
+    assert!(list.contains(&format!("name=\"after\" value=\"{after}\"")), "{list}");
+    let ids = list.split("name=\"ids:list\" value=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let ids: Vec<&str> = ids.collect();
+    for some in [&ids[..9], &ids[9..]] {
+        let mut form = vec![CONFIRMED, ("action", "delete"), ("after", after.as_str())];
+        form.extend(some.iter().map(|id| ("ids:list", *id)));
+        let done = visits.submit("/documents/bulk", &form).await;
+        let count = some.len();
+        assert_eq!(location(&done), format!("../documents?said=deleted&count={count}&after={after}"));
+    }
+    let list = text_of(visits.get(&page).await).await;
+    assert!(list.contains("<span data-total>50 documents</span>"), "{list}");
 }
 
 async fn a_file_is_replaced_on_the_page_of_its_document(mode: Mode) {

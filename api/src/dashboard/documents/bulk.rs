@@ -58,6 +58,10 @@ pub(super) struct BulkForm {
     #[schema(value_type = Option<String>, max_length = 10_000)]
     #[body(default)]
     filter: String,
+    /// The document behind which the page of the list begins that the selected ones are on.
+    #[schema(value_type = Option<String>, max_length = 100)]
+    #[body(default)]
+    after: String,
     /// The collection that they are put into.
     #[schema(value_type = Option<String>, max_length = 100)]
     #[body(default)]
@@ -123,7 +127,9 @@ pub(super) async fn apply(
     let filter = asked.filter().map_err(|problem| ApiError::invalid_field("filter", problem))?;
     let before: Option<DocumentId> = of_earlier_step(&body.before, "before")?;
     let earlier: Option<u64> = of_earlier_step(&body.done, "done")?;
-    let list = asked.query(None);
+    // It leads back to the page of those that were selected.
+    let after = if body.all { None } else { of_earlier_step(&body.after, "after")? };
+    let list = asked.query(after);
     let (ids, next) = if body.all {
         let step = documents.bulk_step(&actor, &filter, before).await?;
         (step.ids, step.next)

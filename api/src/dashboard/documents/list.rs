@@ -215,12 +215,12 @@ pub(super) async fn show(
     visitor: Visitor,
     uri: Uri,
 ) -> ApiResult {
-    let asked = ListQuery::of(uri.query().unwrap_or_default());
+    let mut asked = ListQuery::of(uri.query().unwrap_or_default());
     let actor = visitor.actor();
     let mut frame = visitor.frame;
     let (status, filter, FoundPage { rows, has_more, total }) = match asked.filter() {
         Ok(filter) => {
-            let found = find(&documents, &actor, &asked, &filter).await?;
+            let found = find(&documents, &actor, &mut asked, &filter).await?;
             (StatusCode::OK, Some(filter), found)
         }
         // It lets nothing through. What was written stays in the form, to be set right there.
@@ -261,14 +261,18 @@ struct FoundPage {
     total: String,
 }
 
+/// What is on a page; on the first one where all that stood on it is gone.
 async fn find(
     documents: &DocumentService,
     actor: &Actor,
-    asked: &ListQuery,
+    asked: &mut ListQuery,
     filter: &DocumentFilter,
 ) -> ApiResult<FoundPage> {
     // One row more than is shown tells that there are more.
     let mut found = documents.browse(actor, filter, asked.order(), asked.after, ROWS + 1).await?;
+    if found.is_empty() && asked.after.take().is_some() {
+        found = documents.browse(actor, filter, asked.order(), None, ROWS + 1).await?;
+    }
     let has_more = found.len() > ROWS as usize;
     found.truncate(ROWS as usize);
     let total = if has_more || asked.after.is_some() {
