@@ -91,6 +91,25 @@ async fn a_row_of_a_price_list_answers_and_not_the_price_of_something_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_told_of_another_number_is_left_out() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let module =
+        |n: u32| format!("To configure module {n}, set the switch of the panel to position {}.", n % 7);
+    let text: Vec<String> = (80..110).map(module).collect();
+    // A passage each.
+    let splitter = json!({"type": "character", "chunk_size": 80, "chunk_overlap": 0});
+    let document = json!({"name": "note", "type": "TXT", "content": text.join("\n\n"), "splitter": splitter});
+    let agent = quoting(&client, &document).await;
+    let answer = told(&client, &agent, "How do I configure module 93?", None).await;
+    assert!(answer.contains(&format!("“{}”", module(93))), "{answer}");
+    assert_eq!(answer.matches('“').count(), 1, "{answer}");
+    // Where nothing tells of it, what is told of the others may be of use.
+    let answer = told(&client, &agent, "How do I configure the panel of module 777?", None).await;
+    assert!(answer.contains("To configure module"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_headings_above_a_sentence_count_for_it() {
     let service = Service::in_mode(Mode::Embedded).start().await;
     let client = service.signed_up("ada@example.com").await;

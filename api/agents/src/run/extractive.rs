@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, ops::Range};
 
-use lectern_index::lexical::LexicalQuery;
+use lectern_index::lexical::{LexicalQuery, WordCoverage};
 use lectern_shared::{compute::ComputePool, model::run::TerminationReason};
 
 use super::{
@@ -77,11 +77,15 @@ fn quote_best(question: &LexicalQuery, sources: &[NumberedSource]) -> Extractive
         })
         .filter(|(_, covered, _)| covered.own >= THRESHOLD)
         .collect();
+    // What is told of module 92 answers nothing about module 93 where something tells of that.
+    let is_of_another = |covered: &WordCoverage| {
+        matches.iter().any(|(_, other, _)| other.numbers > covered.numbers && other.all >= covered.all)
+    };
     let needed = matches.iter().map(|(_, covered, _)| covered.all).fold(0.0, f32::max) * OF_BEST;
     let (mut citations, mut quoted) = (Vec::new(), 0);
     let mut text = String::from("From the linked documents:");
     for (source, covered, matched) in &matches {
-        if covered.all < needed || quoted == QUOTED {
+        if covered.all < needed || quoted == QUOTED || is_of_another(covered) {
             continue;
         }
         let before = citations.len();

@@ -37,6 +37,8 @@ pub struct WordCoverage {
     pub own: f32,
     /// Of these and those of the question that it goes on from, if it does.
     pub all: f32,
+    /// Of the question's own words, only the codes and the numbers that tell one thing from another; 0 where it has none.
+    pub numbers: f32,
 }
 
 impl LexicalQuery {
@@ -92,7 +94,8 @@ impl<'a> PassageMatch<'a> {
         let is_present = |slot: usize| words.get(slot).is_some_and(|frequency| *frequency > 0);
         let own = self.weights.get(..self.query.own_words()).unwrap_or_default();
         let covered = |weights: &[f32]| self.query.coverage(weights, is_present);
-        WordCoverage { own: covered(own), all: covered(&self.weights) }
+        let numbers = covered(&self.query.of_numbers(own));
+        WordCoverage { own: covered(own), all: covered(&self.weights), numbers }
     }
 
     /// The byte range of the sentence that matches the question best: BM25 among the sentences of the passage, so

@@ -28,6 +28,9 @@ const SINGLE: f32 = 0.5;
 /// another thing of which the same is told.
 const CODE: f32 = 2.0;
 
+/// The fewest digits of a number that tells one thing from another: with fewer it is mostly an amount ("two dogs").
+const MIN_DIGITS: usize = 2;
+
 /// What Chinese asks with: a pair of characters with one of these says how something is asked, and not what about.
 const ASKING: &str = "谁誰什甚么麼吗嗎呢哪怎几幾多少些是有的了请請";
 
@@ -226,6 +229,14 @@ impl LexicalQuery {
             covered += heaviest * part;
         }
         if total > 0.0 { covered / total } else { 0.0 }
+    }
+
+    /// The weights of the words that are codes or numbers of two digits and more, and 0 for all others.
+    pub(super) fn of_numbers(&self, weights: &[f32]) -> Vec<f32> {
+        let digits = |word: &str| word.chars().filter(|c| c.is_numeric()).count();
+        let is_number = |slot: &QueryWord| slot.share > 1.0 || digits(&slot.word) >= MIN_DIGITS;
+        let words = self.slots.iter().zip(weights);
+        words.map(|(slot, weight)| if is_number(slot) { *weight } else { 0.0 }).collect()
     }
 
     /// Whether a compound is there: any of its words, but of a code a whole, or all parts.
