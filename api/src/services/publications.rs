@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lectern_agents::run;
-use lectern_db::{self as db, Db, api_tokens::TokenGrant};
+use lectern_db::{self as db, Db, Tx, api_tokens::TokenGrant};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
@@ -139,6 +139,25 @@ pub(crate) struct PublicationService {
     audit: AuditService,
 }
 
+/// The last part of a page's address, with what nobody can guess of it where a link opens the page.
+fn resulting_slug(before: Option<&Publication>, new: &NewPublication) -> String {
+    match new.access {
+        PublicationAccess::Members | PublicationAccess::Public => new.slug.clone(),
+        PublicationAccess::Link => {
+            // The link that people have stays good.
+            let kept = before.filter(|before| {
+                let chosen = before.slug.len().saturating_sub(2 * SECRET + 1);
+                before.access == PublicationAccess::Link
+                    && before.slug.get(..chosen) == Some(new.slug.as_str())
+            });
+            kept.map_or_else(
+                || format!("{}-{}", new.slug, hex(&rand::random::<[u8; SECRET]>())),
+                |before| before.slug.clone(),
+            )
+        }
+    }
+}
+
 fn unknown_agent() -> ApiError {
     ApiError::not_found("agent")
 }
@@ -190,32 +209,8 @@ impl PublicationService {
         }
         let before = db::publications::find_in(&mut tx, owner.workspace_id, agent).await?;
         base.check(before.as_ref().map_or(EditBase::NEVER, |before| before.updated_at))?;
-        let slug = match (&before, new.access) {
-            // The link that people have stays good.
-            (Some(before), PublicationAccess::Link)
-                if before.access == PublicationAccess::Link
-                    && before.slug.get(..before.slug.len().saturating_sub(2 * SECRET + 1))
-                        == Some(&new.slug) =>
-            {
-                before.slug.clone()
-            }
-            (_, PublicationAccess::Link) => format!("{}-{}", new.slug, hex(&rand::random::<[u8; SECRET]>())),
-            (_, PublicationAccess::Members | PublicationAccess::Public) => new.slug.clone(),
-        };
-        let token = match before.as_ref().and_then(|before| before.token_id) {
-            Some(token) => db::api_tokens::delete(&mut tx, owner.workspace_id, token).await?,
-            None => None,
-        };
-        let rate_before = token.and_then(|token| token.rate_per_minute);
-        let token_id = match new.access {
-            PublicationAccess::Members => None,
-            PublicationAccess::Link | PublicationAccess::Public => {
-                let rate = new.rate_per_minute.map(i64::from).or(rate_before).unwrap_or(RATE);
-                let token = self.guest_token(owner, agent, &slug, rate)?;
-                db::api_tokens::insert(&mut tx, &token.0, &token.1).await?;
-                Some(token.0.id)
-            }
-        };
+        let slug = resulting_slug(before.as_ref(), &new);
+        let token_id = self.replace_guest_token(&mut tx, owner, agent, before.as_ref(), &slug, &new).await?;
         let page = Publication {
             id: before.as_ref().map_or_else(PublicationId::generate, |before| before.id),
             owner,
@@ -238,6 +233,32 @@ impl PublicationService {
         self.audit.note(&mut tx, actor, AuditAction::Published, "agent", agent).await?;
         tx.commit().await?;
         Ok(page)
+    }
+
+    /// Deletes the token with which guests of a page ask, and makes another one where its access still lets guests in.
+    async fn replace_guest_token(
+        &self,
+        tx: &mut Tx,
+        owner: RowOwner,
+        agent: AgentId,
+        before: Option<&Publication>,
+        slug: &str,
+        new: &NewPublication,
+    ) -> Result<Option<ApiTokenId>, ApiError> {
+        let former = match before.and_then(|before| before.token_id) {
+            Some(token) => db::api_tokens::delete(tx, owner.workspace_id, token).await?,
+            None => None,
+        };
+        match new.access {
+            PublicationAccess::Members => Ok(None),
+            PublicationAccess::Link | PublicationAccess::Public => {
+                let rate_before = former.and_then(|token| token.rate_per_minute);
+                let rate = new.rate_per_minute.map(i64::from).or(rate_before).unwrap_or(RATE);
+                let (token, hash) = self.guest_token(owner, agent, slug, rate)?;
+                db::api_tokens::insert(tx, &token, &hash).await?;
+                Ok(Some(token.id))
+            }
+        }
     }
 
     /// Refuses an agent whose prompt takes values besides the question: a published page does not ask for them, and could only fail.
