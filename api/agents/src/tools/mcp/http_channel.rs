@@ -53,6 +53,8 @@ struct HttpSession {
     /// None when the server keeps nothing.
     id: Option<HeaderValue>,
     version: HeaderValue,
+    /// Whether the handshake is over: the server has taken the notification that ends it.
+    is_ready: bool,
 }
 
 impl HttpSession {
@@ -135,29 +137,36 @@ impl HttpChannel {
         timeout_at(until, asking).await.unwrap_or(Err(McpFailure::Other(ToolError::Timeout)))
     }
 
-    /// The session, after a handshake if there is none yet.
+    /// The session, after a handshake if there is none yet. A handshake that a call has left in the middle is gone on with by
+    /// the next one: the server answers nothing before.
     async fn session(&self, until: Instant) -> Result<HttpSession, McpFailure> {
         let mut held = self.session.lock().await;
-        if let Some(session) = &*held {
-            return Ok(session.clone());
+        let mut session = match &*held {
+            Some(session) => session.clone(),
+            // From here on it is ended with this channel, whatever comes.
+            None => held.insert(self.begin_session(until).await?).clone(),
+        };
+        if !session.is_ready {
+            let told = message::notification("notifications/initialized", &json!({}));
+            let answer = self.post(&told, session.headers(), until).await?;
+            if !(200..300).contains(&answer.status) {
+                *held = None;
+                return Err(McpFailure::Status(answer.status));
+            }
+            session.is_ready = true;
+            *held = Some(session.clone());
         }
+        Ok(session)
+    }
+
+    async fn begin_session(&self, until: Instant) -> Result<HttpSession, McpFailure> {
         let request = McpRequest::initialize();
         let asked = self.exchange(McpRevision::Handshake, &request, HeaderMap::new(), until);
         let (result, id) = asked.await?;
         let Some(version) = message::agreed_version(&result) else {
             return Err(self.service.failed("speaks no version of the protocol that is known here").into());
         };
-        let session = HttpSession { id, version: HeaderValue::from_static(version) };
-        // From here on it is ended with this channel, whatever comes.
-        *held = Some(session.clone());
-        let told = message::notification("notifications/initialized", &json!({}));
-        let answer = self.post(&told, session.headers(), until).await?;
-        if (200..300).contains(&answer.status) {
-            Ok(session)
-        } else {
-            *held = None;
-            Err(McpFailure::Status(answer.status))
-        }
+        Ok(HttpSession { id, version: HeaderValue::from_static(version), is_ready: false })
     }
 
     async fn post(

@@ -1,7 +1,13 @@
 //! `MCP` over HTTP, in both revisions of the protocol.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use lectern_shared::model::tool::ToolType::Mcp;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{
     super::{OpenedTool, ToolError},
@@ -82,6 +88,35 @@ async fn an_older_server_gets_a_handshake_and_is_told_when_its_session_ends() {
         assert_eq!(after.header("mcp-protocol-version"), Some("2025-06-18"), "what was agreed on");
         assert_eq!(after.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     }
+}
+
+#[tokio::test]
+async fn a_handshake_that_a_call_leaves_in_the_middle_is_ended_by_the_next_call() {
+    let (told, reached) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let (heard, server) = (Arc::clone(&reached), with_handshake(json!([tool("read")]), echo));
+    let site = Site::new(move |seen| {
+        // The first one is that of the session in which the list is fetched.
+        if method(seen) == "notifications/initialized" && told.fetch_add(1, Ordering::Relaxed) == 1 {
+            heard.notify_one();
+            return Reply::Stall;
+        }
+        server(seen)
+    })
+    .await;
+    let (toolbox, tool) = (toolbox("127.0.0.0/8"), stored(Mcp, "My tool", json!({"url": site.base})));
+    drop(toolbox.open(&tool, soon()).await);
+    site.wait(|seen| seen.line.starts_with("DELETE ")).await;
+    let before = site.seen().len();
+    let opened = toolbox.open(&tool, soon()).await;
+    tokio::select! {
+        result = call(&opened, 0, json!({"city": "Oslo"})) => panic!("{result:?} without a session"),
+        () = reached.notified() => {}
+    }
+    assert_eq!(call(&opened, 0, json!({"city": "Oslo"})).await.unwrap(), "{\"city\":\"Oslo\"}");
+    assert_eq!(
+        methods(&site)[before..],
+        ["initialize", "notifications/initialized", "notifications/initialized", "tools/call"]
+    );
 }
 
 #[tokio::test]
