@@ -76,6 +76,7 @@ impl WebhookSecrets {
     }
 
     /// The same with another secret. The one so far counts until then, and those before it for as long as they did.
+    #[must_use]
     pub fn renewed(self, secret: String, now: Timestamp, until: Timestamp) -> Self {
         let before = self.earlier.into_iter().filter(|(_, until)| *until > now.as_secs());
         let earlier = iter::once((self.current, until.as_secs())).chain(before);
