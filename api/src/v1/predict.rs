@@ -140,7 +140,14 @@ fn example() -> Value {
         example = json!({"input": {"input": "Who was the captain?"}, "has_streaming": false, "session": "support-4711"}),
     ),
     responses(
-        (status = 200, description = "The agent's answer; with `has_streaming` as `text/event-stream`", body = inline(PredictResponse), example = json!(example())),
+        (
+            status = 200,
+            description = "The agent's answer; with `has_streaming` as `text/event-stream`",
+            content(
+                (inline(PredictResponse) = "application/json", example = json!(example())),
+                (String = "text/event-stream", example = "data: Solveig Aas had sailed\n\ndata:  the route twice before [1].\n\ndata: [END]\n\n"),
+            ),
+        ),
         (status = 502, description = "The agent's model refused the request, failed or answered with something unusable"),
         (status = 504, description = "The agent's model did not answer in time"),
     ),

@@ -287,8 +287,17 @@ fn replayed_example() -> Value {
     params(("id" = String, Path, description = "The trace's id")),
     request_body(content = ReplayRequest, example = json!({"has_streaming": false})),
     responses(
-        (status = 200, description = "What the run answers", body = inline(ReplayResponse), example = json!(replayed_example())),
+        (
+            status = 200,
+            description = "What the run answers; with `has_streaming` as `text/event-stream`",
+            content(
+                (inline(ReplayResponse) = "application/json", example = json!(replayed_example())),
+                (String = "text/event-stream", example = "data: Solveig Aas had sailed\n\ndata:  the route twice before [1].\n\ndata: [END]\n\n"),
+            ),
+        ),
         (status = 409, description = "The trace was too large to be kept whole, or another version of the service recorded it"),
+        (status = 502, description = "The run failed so: its model refused the request, failed or answered with something unusable"),
+        (status = 504, description = "The run failed so: its model did not answer in time"),
     ),
 )]
 #[handler]

@@ -176,12 +176,15 @@ async fn change(
     tag = "Accounts",
     operation_id = "deleteMe",
     request_body(content = Option<AccountRemoval>, example = json!({"password": "correct horse battery staple"})),
-    responses((
-        status = 200,
-        description = "The account is gone",
-        body = inline(SuccessResponse<NullBody>),
-        example = json!({"success": true, "data": null}),
-    )),
+    responses(
+        (
+            status = 200,
+            description = "The account is gone",
+            body = inline(SuccessResponse<NullBody>),
+            example = json!({"success": true, "data": null}),
+        ),
+        (status = 409, description = "A workspace that has other members would have no owner (`last_owner`)"),
+    ),
 )]
 #[handler]
 async fn remove(

@@ -58,12 +58,18 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
             "stream": false,
         }),
     ),
-    responses((
-        status = 200,
-        description = "The agent's answer; with `stream` as `text/event-stream`, which ends with `data: [DONE]`",
-        body = inline(ChatCompletion),
-        example = json!(example()),
-    )),
+    responses(
+        (
+            status = 200,
+            description = "The agent's answer; with `stream` as `text/event-stream`, which ends with `data: [DONE]`",
+            content(
+                (inline(ChatCompletion) = "application/json", example = json!(example())),
+                (String = "text/event-stream", example = "data: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Solveig Aas\"}}]}\n\ndata: [DONE]\n\n"),
+            ),
+        ),
+        (status = 502, description = "The agent's model refused the request, failed or answered with something unusable"),
+        (status = 504, description = "The agent's model did not answer in time"),
+    ),
 )]
 #[handler]
 async fn create(

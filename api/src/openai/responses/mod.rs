@@ -63,12 +63,18 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
             "stream": false,
         }),
     ),
-    responses((
-        status = 200,
-        description = "The agent's answer; with `stream` as `text/event-stream`, by named events",
-        body = inline(AgentResponse),
-        example = json!(example()),
-    )),
+    responses(
+        (
+            status = 200,
+            description = "The agent's answer; with `stream` as `text/event-stream`, by named events",
+            content(
+                (inline(AgentResponse) = "application/json", example = json!(example())),
+                (String = "text/event-stream", example = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"output_index\":1,\"content_index\":0,\"delta\":\"Solveig Aas\"}\n\n"),
+            ),
+        ),
+        (status = 502, description = "The agent's model refused the request, failed or answered with something unusable"),
+        (status = 504, description = "The agent's model did not answer in time"),
+    ),
 )]
 #[handler]
 async fn create(

@@ -192,12 +192,15 @@ async fn index(
         ("case" = String, Path, description = "The case's id"),
     ),
     request_body(content = CaseChange, example = json!({"expect": "decline"})),
-    responses((
-        status = 200,
-        description = "The case as it is now",
-        body = inline(SuccessResponse<CaseView>),
-        example = json!({"success": true, "data": case_example()}),
-    )),
+    responses(
+        (
+            status = 200,
+            description = "The case as it is now",
+            body = inline(SuccessResponse<CaseView>),
+            example = json!({"success": true, "data": case_example()}),
+        ),
+        (status = 409, description = "The evaluation would have more text than it may (`too_many_cases`)"),
+    ),
 )]
 #[handler]
 async fn change(
