@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Operation, document, operations};
+use super::{Operation, document, operations, schema::Schemas};
 use crate::support::{
     client::{PASSWORD, id},
     model::{Model, Reply},
@@ -73,4 +73,19 @@ async fn that_a_last_owner_cannot_delete_the_account_is_described() {
         (StatusCode::CONFLICT, &json!("last_owner")),
         "{answer:#}"
     );
+}
+
+/// Generated clients refuse what fits more than one of the forms of which it has to fit exactly one.
+#[test]
+fn an_address_alone_is_what_a_site_may_have_and_a_feed() {
+    let document = document();
+    let config = &document["components"]["schemas"]["SourceConfig"];
+    for given in [
+        json!({"url": "https://example.com/handbook/"}),
+        json!({"bucket": "handbook"}),
+        json!({"path": "/srv/handbook"}),
+    ] {
+        let problems = Schemas(&document).problems(config, &given);
+        assert!(problems.is_empty(), "{given}: {problems:#?}");
+    }
 }

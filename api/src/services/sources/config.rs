@@ -1,6 +1,9 @@
 //! What is said of the place that a source is.
 
-use std::path::{Component, Path};
+use std::{
+    borrow::Cow,
+    path::{Component, Path},
+};
 
 use lectern_derive::RequestBody;
 use lectern_shared::{
@@ -16,7 +19,10 @@ use lectern_shared::{
 };
 use serde_json::{Map, Value, json};
 use url::Url;
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{Ref, RefOr, Schema, schema::AnyOfBuilder},
+};
 
 use super::super::documents::{readers, schema::AuthorizationSchema};
 use crate::{
@@ -33,15 +39,34 @@ const DOCUMENTS: usize = 1_000;
 const DEPTH: usize = 5;
 
 /// Where a source is, and what of it becomes documents, by its type.
-#[derive(ToSchema)]
-#[schema(as = SourceConfig)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-pub(crate) enum SourceConfigSchema {
-    Site(NewSite),
-    Feed(NewFeed),
-    S3(NewBucket),
-    Folder(NewFolder),
+pub(crate) struct SourceConfigSchema;
+
+impl PartialSchema for SourceConfigSchema {
+    fn schema() -> RefOr<Schema> {
+        // Not exactly one of them: an address alone is what a site may have, and a feed, too.
+        let forms = [NewSite::name(), NewFeed::name(), NewBucket::name(), NewFolder::name()];
+        let any =
+            forms.into_iter().fold(AnyOfBuilder::new(), |any, form| any.item(Ref::from_schema_name(form)));
+        let description = "Where a source is, and what of it becomes documents, by its type.";
+        any.description(Some(description)).into()
+    }
+}
+
+impl ToSchema for SourceConfigSchema {
+    fn name() -> Cow<'static, str> {
+        "SourceConfig".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        fn add<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+            schemas.push((T::name().into_owned(), T::schema()));
+            T::schemas(schemas);
+        }
+        add::<NewSite>(schemas);
+        add::<NewFeed>(schemas);
+        add::<NewBucket>(schemas);
+        add::<NewFolder>(schemas);
+    }
 }
 
 /// A web site.
