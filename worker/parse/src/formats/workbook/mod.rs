@@ -4,10 +4,12 @@
 //! by what the spreadsheet program shows, less the row of the header.
 
 mod cell;
+mod merged;
 
 use std::{
     collections::VecDeque,
     io::{BufRead, BufReader, Cursor, Read as _},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
 };
 
@@ -18,6 +20,7 @@ use calamine::{
 use quick_xml::{Reader as XmlReader, events::Event};
 use zip::ZipArchive;
 
+use self::merged::{CompleteRows, MergedCells};
 use super::table::{RowWriter, SAMPLE_BYTES, SAMPLE_ROWS, find_header};
 use crate::{
     output::ParserOutput,
@@ -227,6 +230,9 @@ impl WorkbookReader<'_, '_> {
     fn xlsx(&mut self, source: Cursor<Vec<u8>>) -> Result<(), ParseAbort> {
         let mut book = Xlsx::new(source).map_err(|_| ParseError::Damaged)?;
         for name in self.sheets(book.sheets_metadata()) {
+            // The library panics at places that no sheet has. Where they cannot be read, no cells are merged.
+            let merged = catch_unwind(AssertUnwindSafe(|| book.merge_cells_by_sheet_name(&name)));
+            let merged = merged.ok().and_then(Result::ok).unwrap_or_default();
             let mut cells = match book.worksheet_cells_reader(&name) {
                 Ok(cells) => cells,
                 // A chart that is called a sheet.
@@ -234,7 +240,7 @@ impl WorkbookReader<'_, '_> {
                 Err(_) => return Err(ParseError::Damaged.into()),
             };
             let mut unreadable = 0;
-            self.sheet(&name, || {
+            self.sheet(&name, MergedCells::of(&merged), || {
                 loop {
                     match cells.next_cell_with_style_id() {
                         Ok(None) => return Ok(None),
@@ -270,7 +276,7 @@ impl WorkbookReader<'_, '_> {
         })?;
         for name in self.sheets(book.sheets_metadata()) {
             let mut cells = book.worksheet_cells_reader(&name).map_err(|_| ParseError::Damaged)?;
-            self.sheet(&name, || {
+            self.sheet(&name, MergedCells::default(), || {
                 while let Some(cell) = cells.next_cell().map_err(|_| ParseError::Damaged)? {
                     let text = cell::text(cell.get_value(), None);
                     if let Some(cell) = SheetCell::new(cell.get_position(), text) {
@@ -317,18 +323,19 @@ impl WorkbookReader<'_, '_> {
             let column = u32::try_from(column).ok()?.checked_add(left)?;
             SheetCell::new((row, column), cell::text(value, None))
         });
-        self.sheet(name, || Ok(cells.next()))
+        self.sheet(name, MergedCells::default(), || Ok(cells.next()))
     }
 
     /// Writes a sheet, row by row, from cells that come in their order.
     fn sheet(
         &mut self,
         name: &str,
+        merged: MergedCells,
         mut next: impl FnMut() -> Result<Option<SheetCell>, ParseAbort>,
     ) -> Result<(), ParseAbort> {
         // Most readers must not be asked again once they have said that they are at the end.
         let (mut ended, mut beyond) = (false, 0);
-        let mut next = || {
+        let within = || {
             loop {
                 let cell = if ended { None } else { next()? };
                 ended = cell.is_none();
@@ -338,10 +345,11 @@ impl WorkbookReader<'_, '_> {
                 beyond += 1;
             }
         };
+        let mut cells = CompleteRows::new(within, merged);
         let (mut first, mut bytes) = (VecDeque::new(), 0);
         let mut sample: Vec<(u64, Vec<String>)> = Vec::new();
         while bytes < SAMPLE_BYTES
-            && let Some(cell) = next()?
+            && let Some(cell) = cells.next_cell()?
         {
             bytes += cell.text.len();
             if sample.last().is_none_or(|(row, _)| *row != cell.row) {
@@ -367,7 +375,7 @@ impl WorkbookReader<'_, '_> {
         let mut current = None;
         while let Some(SheetCell { row, column, text }) = match first.pop_front() {
             Some(cell) => Some(cell),
-            None => next()?,
+            None => cells.next_cell()?,
         } {
             if current != Some(row) {
                 self.writer.row(row);
@@ -375,6 +383,7 @@ impl WorkbookReader<'_, '_> {
             }
             self.writer.field(column, &text)?;
         }
+        drop(cells);
         self.unreadable += beyond;
         self.writer.end_table()
     }

@@ -123,6 +123,31 @@ fn the_name_of_a_sheet_that_goes_on_and_on_is_cut() {
 }
 
 #[test]
+fn each_row_says_what_the_cell_says_that_it_shares() {
+    let sheet = rows(&[
+        (1, &["group", "item", "price"]),
+        (2, &["Fruit", "Apple", "1"]),
+        (3, &["", "Pear", "2"]),
+        (5, &["", "Plum", "3"]),
+        (6, &["", "Leek", "4"]),
+    ]);
+    let load = |merged: &str| {
+        let sheet = format!("{sheet}</sheetData><mergeCells>{merged}</mergeCells><sheetData>");
+        load(xlsx(&[("Sales", "visible", &sheet)])).unwrap()
+    };
+    let outcome = load(r#"<mergeCell ref="B1:C1"/><mergeCell ref="A2:A5"/><mergeCell ref="C6:C1048576"/>"#);
+    assert_eq!(
+        outcome.text,
+        "group: Fruit\nitem: Apple\nprice: 1\n\ngroup: Fruit\nitem: Pear\nprice: 2\n\n\
+         group: Fruit\nitem: Plum\nprice: 3\n\nitem: Leek\nprice: 4"
+    );
+    let numbers: Vec<_> = outcome.rows().into_iter().map(|(number, _)| number).collect();
+    assert_eq!(numbers, [1, 2, 4, 5], "no row is made of it alone");
+    let broken = load(r#"<mergeCell ref="nowhere"/><mergeCell ref="A2:A5"/>"#);
+    assert!(broken.text.contains("\n\nitem: Pear\nprice: 2\n\n"), "{}", broken.text);
+}
+
+#[test]
 fn rows_are_found_below_titles_and_blank_rows_by_the_number_that_the_sheet_shows() {
     let sheet = rows(&[
         (2, &["", "Sales of 2024"]),
