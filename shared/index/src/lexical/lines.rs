@@ -8,6 +8,9 @@ const MAX_NAME_CHARS: usize = 60;
 /// The most digits of an item's number. What has more is a year or an amount.
 const MAX_ITEM_DIGITS: usize = 3;
 
+/// What Chinese and Japanese number items with.
+const NUMERALS: &str = "一二三四五六七八九十";
+
 /// Whether a line is the one between the header of a table and its rows: `|---|:-:|`, or `--- | ---`.
 pub(super) fn is_table_rule(line: &str) -> bool {
     line.contains('-')
@@ -15,17 +18,17 @@ pub(super) fn is_table_rule(line: &str) -> bool {
         && line.chars().all(|c| matches!(c, '|' | '-' | ':') || c.is_whitespace())
 }
 
-/// Whether a line is an item of a list: it begins with a mark or a number, such as `-`, `3.` or `(3)`.
+/// Whether a line is an item of a list: it begins with a mark or a number, such as `-`, `3.`, `(3)` or `三、`.
 pub(super) fn is_list_item(line: &str) -> bool {
     let is_numbered = |line: &str, ends: &[&str]| {
-        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
-        (1..=MAX_ITEM_DIGITS).contains(&(line.len() - rest.len()))
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit() || NUMERALS.contains(c));
+        (1..=MAX_ITEM_DIGITS).contains(&line[..line.len() - rest.len()].chars().count())
             && ends.iter().any(|end| rest.starts_with(end))
     };
     line.starts_with(['•', '‣', '▪', '●'])
         || ["- ", "* ", "+ ", "– ", "— "].iter().any(|mark| line.starts_with(mark))
-        || is_numbered(line, &[". ", ") "])
-        || line.strip_prefix('(').is_some_and(|line| is_numbered(line, &[") "]))
+        || is_numbered(line, &[". ", ") ", "、"])
+        || line.strip_prefix(['(', '（']).is_some_and(|line| is_numbered(line, &[") ", "）"]))
 }
 
 /// What a field is called that has a line to itself: "Weight" of "Weight: 19 kg".

@@ -8,6 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::{
     abbreviations::is_abbreviation,
     lines::{field_name, is_list_item, is_table_rule, records},
+    script::GramScript,
     stop_words::StopLanguages,
 };
 
@@ -77,7 +78,10 @@ pub(super) fn placed_sentences(text: &str, language: Language) -> Vec<PlacedSent
 /// Whether an item has but its number so far, or a short heading: "3. Budget." of "3. Budget. It was approved."
 fn is_opening(beginning: &str) -> bool {
     let words = beginning.split_whitespace().filter(|word| word.contains(char::is_alphabetic));
-    words.count() <= MAX_OPENING_WORDS && beginning.trim_end().ends_with('.')
+    // In scripts without blanks two characters are a word.
+    let is_unspaced = |word: &str| word.contains(|c: char| GramScript::of(c).is_some());
+    let count = |word: &str| if is_unspaced(word) { word.chars().count().div_ceil(2) } else { 1 };
+    words.map(count).sum::<usize>() <= MAX_OPENING_WORDS && beginning.trim_end().ends_with(['.', '。'])
 }
 
 /// The paragraphs of a text, and whether they are rows that are written field by field.

@@ -38,7 +38,7 @@ pub(super) fn looks_like_title(line: &str) -> bool {
     let ends = |(at, word): (usize, &&str)| word.ends_with(ENDS) && !(at == 0 && is_number(word));
     line.starts_with(begins)
         && line.chars().count() <= MAX_TITLE_CHARS
-        && !line.contains(['|', '=', '%', '€', '$', '£', '¥', '。', '！', '？'])
+        && !line.contains(['|', '=', '%', '€', '$', '£', '¥', '。', '！', '？', '：'])
         && !line.ends_with([',', '，', '、'])
         && !words.iter().enumerate().any(ends)
         && !has_amount(line, &words)

@@ -96,6 +96,10 @@ fn the_number_of_an_item_and_a_heading_of_a_word_or_two_are_no_sentences() {
         ["§ 2 Fees", "(1) It is due.", "(2) It grows."]
     );
     assert_eq!(split("- Budget."), ["- Budget."]);
+    assert_eq!(
+        split("参加人员：张三、李四\n一、预算。董事会批准了预算。李四反对。\n（二）仓库。推迟决定。"),
+        ["参加人员：张三、李四", "一、预算。董事会批准了预算。", "李四反对。", "（二）仓库。推迟决定。"]
+    );
     assert_eq!(split("Budget. It was approved."), ["Budget.", "It was approved."]);
 }
 
@@ -341,6 +345,10 @@ fn a_list_is_quoted_with_what_introduces_it() {
     );
     assert_eq!(quoted("Are you open on Tuesday?", hours), ["Tuesday: closed"]);
     assert_eq!(quoted("What is the phone?", hours), ["Phone: 555"]);
+    assert_eq!(
+        quoted("额定功率是多少？", "产品型号：A-200\n额定功率：1500瓦\n保修期：两年\n"),
+        ["额定功率：1500瓦"]
+    );
     let lease = "Article 2 - Loyer\nLe loyer mensuel est de 850 euros, charges non comprises. Il est payable le 5 de chaque mois.\n";
     assert_eq!(quoted("Quand le loyer est-il payable ?", lease), ["Il est payable le 5 de chaque mois."]);
     // A line that may be a title goes with the one right below it, since it may say something by itself.
