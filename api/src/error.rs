@@ -135,7 +135,9 @@ impl ApiError {
 
     /// What is said when a credential has ended.
     pub(crate) fn credential_ended() -> Self {
-        Self::unauthorized("The credentials are not valid, or not valid any more. Sign in again.")
+        Self::unauthorized(
+            "The credentials are not valid, or not valid any more. Sign in again, or use another API token.",
+        )
     }
 
     /// What is said when an API token opens nothing, or nothing any more.

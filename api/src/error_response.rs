@@ -2,7 +2,7 @@
 //! its id.
 
 use axum::{
-    http::StatusCode,
+    http::{StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 use lectern_agents::AgentError;
@@ -31,6 +31,21 @@ impl IntoResponse for ApiError {
 /// Answers for paths that do not exist.
 pub(crate) async fn unknown_path() -> ApiError {
     ApiError::new(ApiErrorKind::NotFound, "not_found", "There is nothing at this path.")
+}
+
+/// What OpenAI's clients ask for first, behind the address that they are given.
+const OF_OPENAI_CLIENTS: [&str; 5] =
+    ["/chat/completions", "/responses", "/embeddings", "/models", "/vector_stores"];
+
+/// Answers for paths that no route has. Clients whose address lacks the `/v1`, or has more than that, are told so.
+pub(crate) async fn unrouted_path(uri: Uri) -> ApiError {
+    let unknown = unknown_path().await;
+    if !OF_OPENAI_CLIENTS.iter().any(|path| uri.path().ends_with(path)) {
+        return unknown;
+    }
+    let message =
+        format!("{} OpenAI's clients want the service's address with `/v1` behind it.", unknown.message);
+    ApiError { message, ..unknown }
 }
 
 /// Answers for methods that a path does not have.

@@ -145,7 +145,7 @@ fn router(state: AppState, prepared: Router<AppState>, document: OpenApi) -> Rou
     prepared
         .merge(docs::router(document))
         .merge(mcp::router(&state))
-        .fallback(error_response::unknown_path)
+        .fallback(error_response::unrouted_path)
         .method_not_allowed_fallback(error_response::method_not_allowed)
         .layer(middleware::from_fn_with_state(state.clone(), auth::in_force::guard))
         .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit))

@@ -122,6 +122,14 @@ async fn bodies_that_are_none_are_refused(mode: Mode) {
         let (status, body) = read(answer).await;
         assert_eq!(status, expected, "{path}: {body:#}");
     }
+    // The address that the client was given lacks the `/v1`, or has more than that.
+    for path in ["/chat/completions", "/api/v1/chat/completions"] {
+        let lost = harbour.ada.request_anywhere(Method::POST, path).json(&question("Clerk"));
+        let (status, body) = read(send(lost).await).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {body:#}");
+        let told = body["error"]["message"].as_str().expect("words");
+        assert!(told.contains("address with `/v1`"), "{path}: {told}");
+    }
     success(post(&harbour.ada, "/chat/completions", &question("Clerk")).await);
 }
 
@@ -134,6 +142,9 @@ async fn whoever_is_not_known_may_not_and_whoever_asks_too_often_waits(mode: Mod
         }
         assert_refused(&post(client, "/chat/completions", &question("Clerk")).await, 401, "invalid_api_key");
     }
+    // The key of another service, as many have it in their environment.
+    let (_, answer) = get(&nobody.with_token("sk-nobody"), "/models").await;
+    assert!(answer["error"]["message"].as_str().expect("words").contains("API token"), "{answer:#}");
     let limited = harbour.script(json!({ "ratePerMinute": 1 })).await;
     success(get(&limited, "/models").await);
     let answer = send(request(&limited, Method::GET, "/models")).await;

@@ -122,7 +122,7 @@ macro_rules! shared {
 shared! {
     MALFORMED = "400" "Malformed" "malformed_json" "The body is not valid JSON (line 1, column 2).":
         "The body cannot be read.";
-    UNAUTHORIZED = "401" "Unauthorized" "unauthorized" "The credentials are not valid, or not valid any more. Sign in again.":
+    UNAUTHORIZED = "401" "Unauthorized" "unauthorized" "The credentials are not valid, or not valid any more. Sign in again, or use another API token.":
         "There are no valid credentials.";
     FORBIDDEN = "403" "Forbidden" "forbidden" "This is for admins. Your account is none.":
         "The account is no admin's.";
