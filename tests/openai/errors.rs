@@ -5,6 +5,7 @@ use reqwest::{
     header::{ALLOW, CONTENT_TYPE, RETRY_AFTER},
 };
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{Harbour, QUESTION, assert_refused, get, post, question, read, request, success, try_upload};
 use crate::support::{
@@ -65,6 +66,11 @@ async fn fields_that_are_wrong_are_named(mode: Mode) {
         ("/responses", with("previous_response_id", json!("resp_1")), "previous_response_id"),
         ("/responses", with("conversation", json!("conv_1")), "conversation"),
         ("/responses", with("background", json!(true)), "background"),
+        (
+            "/responses",
+            with("tools", json!([{ "type": "file_search", "vector_store_ids": [Uuid::nil()] }])),
+            "tools.0.vector_store_ids",
+        ),
     ] {
         let (status, answer) = post(&harbour.ada, path, &body).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{path} {body}: {answer:#}");

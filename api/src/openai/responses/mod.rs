@@ -44,7 +44,8 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 ///
 /// Asks the agent that `model` names, by its id or its name. `input` is the question, or the whole conversation: nothing is stored, so
 /// `previous_response_id`, `conversation` and `background` are refused. Agents use tools of their own; tools of the request are not
-/// called, and fields that have no meaning here are ignored.
+/// called, and fields that have no meaning here are ignored. An agent searches what it is linked to: a tool with `vector_store_ids` is
+/// refused.
 ///
 /// `output` has a `file_search_call` for each search of the agent's documents, with what was found if `include` names
 /// `file_search_call.results`, and the answer as a `message`. Its annotations come in pairs for each `[n]` of the text: a `url_citation`

@@ -112,7 +112,7 @@ impl ToSchema for InputSchema {
     }
 }
 
-/// Refuses what would need responses that are stored, and answers that no agent gives.
+/// Refuses what would need responses that are stored, answers that no agent gives, and searches elsewhere than an agent searches.
 fn refuse_unsupported(fields: &mut JsonFields<'_>) {
     for name in ["previous_response_id", "conversation"] {
         if fields.get(name).is_some() {
@@ -121,6 +121,15 @@ fn refuse_unsupported(fields: &mut JsonFields<'_>) {
     }
     if fields.get("background").is_some_and(|background| background != &Value::Bool(false)) {
         fields.refuse("background", "must be false, or left out: nothing is stored");
+    }
+    let tools = fields.get("tools").and_then(Value::as_array);
+    for (at, tool) in tools.into_iter().flatten().enumerate() {
+        // Whoever names some wants an answer from them, and from nothing else.
+        let stores = tool.get("vector_store_ids").and_then(Value::as_array);
+        if stores.is_some_and(|stores| !stores.is_empty()) {
+            let message = "cannot be given: an agent searches what it is linked to. Ask one that is linked to them";
+            fields.refuse(&format!("tools.{at}.vector_store_ids"), message);
+        }
     }
     let format = fields.get("text").and_then(|text| text.get("format"));
     refuse_formats(fields, "text.format", format.filter(|format| !format.is_null()));
@@ -243,6 +252,10 @@ mod tests {
             (json!({"previous_response_id": "resp_1"}), "previous_response_id"),
             (json!({"conversation": {"id": "conv_1"}}), "conversation"),
             (json!({"background": true}), "background"),
+            (
+                json!({"tools": [{"type": "function"}, {"type": "file_search", "vector_store_ids": ["vs_1"]}]}),
+                "tools.1.vector_store_ids",
+            ),
             (json!({"text": {"format": {"type": "json_schema"}}}), "text.format"),
             (json!({"input": null}), "input"),
             (json!({"input": 7}), "input"),
