@@ -8,6 +8,7 @@ use crate::support::{
     command::meddle,
     db::PostgresServer,
     in_both_modes, on_postgres_too,
+    redis::RedisServer,
     service::{Mode, Service},
 };
 
@@ -209,6 +210,24 @@ async fn a_cluster_without_redis_is_ready_and_ingests() {
     let service = Service::in_mode(Mode::Cluster).without("REDIS_URL").start().await;
     let ada = service.signed_up("ada@example.com").await;
     ada.ingest(&json!({ "name": "Note", "type": "TXT", "content": "Nobody rang." })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_takes_no_writes_is_not_up() {
+    let server = RedisServer::start().await;
+    let service = Service::in_mode(Mode::Cluster).redis_url(&server.url()).start().await;
+    let client = service.client();
+    let redis = async || {
+        let ready = data(health(&client, "/health/ready").await);
+        assert_eq!(ready["status"], "ready", "nothing needs Redis: {ready:#}");
+        ready["parts"]["queue"]["redis"]["status"].clone()
+    };
+    assert_eq!(redis().await, "up");
+    // As after a failover that the address did not follow. It answers and can be read.
+    assert_eq!(server.command("REPLICAOF 127.0.0.1 1").await, "+OK");
+    assert_eq!(redis().await, "down");
+    assert_eq!(server.command("REPLICAOF NO ONE").await, "+OK");
+    assert_eq!(redis().await, "up");
 }
 
 #[tokio::test(flavor = "multi_thread")]

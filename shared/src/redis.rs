@@ -66,9 +66,12 @@ impl Redis {
         &self.prefix
     }
 
-    /// Whether it answers.
+    /// Whether it can be used. A replica, or a server whose memory is full, answers a PING, and takes nothing that is written.
     pub async fn ping(&self) -> Result<(), RedisError> {
-        redis::cmd("PING").exec_async(&mut self.connection()).await
+        // With nothing at the beginning of what is not there, this is a write, and writes nothing.
+        let mut write = redis::cmd("SETRANGE");
+        write.arg(format!("{}:ping", self.prefix)).arg(0).arg("");
+        write.exec_async(&mut self.connection()).await
     }
 
     /// A connection of its own that hears what is published on `channel`.

@@ -155,11 +155,11 @@ async fn redis(look: &DoctorContext<'_>, report: &mut DoctorReport) {
         },
     };
     match problem {
-        None => report.ok(InstallationPart::Queue, "Redis answers"),
+        None => report.ok(InstallationPart::Queue, "Redis can be used"),
         Some(problem) => {
-            let what = format!("Redis does not answer ({problem}): new work is noticed some seconds later");
+            let what = format!("Redis cannot be used ({problem}): new work is noticed some seconds later");
             let finding = DoctorFinding::new(InstallationPart::Queue, Severity::Warning, "redis_away", what);
-            report.add(finding.todo("start Redis, or correct REDIS_URL"));
+            report.add(finding.todo("start Redis, let it take writes (it may be a replica, or its memory full), or correct REDIS_URL"));
         }
     }
 }

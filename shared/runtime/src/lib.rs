@@ -289,12 +289,12 @@ fn lock_data_dir(settings: &Settings, role: ProcessRole) -> Result<Option<Arc<Fi
 /// The name under which the mark of the blob store is recorded.
 pub const BLOBS: &str = "blobs";
 
-/// Says in the log when Redis does not answer. Nothing fails for that.
+/// Says in the log when Redis cannot be used. Nothing fails for that.
 async fn greet_redis(redis: Option<&Redis>) {
     if let Some(redis) = redis
         && let Err(error) = redis.ping().await
     {
-        tracing::warn!(%error, "Redis does not answer; going on without until it does");
+        tracing::warn!(%error, "Redis cannot be used; going on without until it can");
     }
 }
 
