@@ -216,8 +216,12 @@ async fn each_role_reaches_its_pages(mode: Mode) {
     visits.cookies = format!("{}; lectern_workspace={}", visits.cookies, id(&workspace));
     let sent_home = visits.get("/documents").await;
     assert_eq!(sent_home.status(), StatusCode::SEE_OTHER);
+    assert_eq!(location(&sent_home), "./?said=workspace-gone");
     assert!(cookies(sent_home.headers())[0].starts_with("lectern_workspace=; "), "it is taken away");
     assert_eq!(visits.get(&format!("/agents/{agent}/ask")).await.status(), StatusCode::SEE_OTHER);
+    visits.cookies = visits.cookies.split("; lectern_workspace=").next().expect("the sign-in").to_owned();
+    let home = visits.get("/?said=workspace-gone").await.text().await.expect("a text");
+    assert!(home.contains("you are no member of it any more. You are in your own now."), "{home}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -145,7 +145,7 @@ impl AnswerReader {
 
     /// A failure as this reader is told it.
     pub(super) fn told(&self, error: ApiError) -> ApiError {
-        with_wait(if self.is_stranger { for_strangers(error) } else { error })
+        with_wait(if self.is_stranger { for_strangers(error) } else { for_members(error) })
     }
 
     /// A signed-in person's.
@@ -167,15 +167,20 @@ impl AnswerReader {
 /// became of the request stays as it is.
 fn for_strangers(error: ApiError) -> ApiError {
     const NEUTRAL: &str = "This page cannot answer at the moment. Try again later.";
-    let says_nothing_else = matches!(
-        error.kind,
-        ApiErrorKind::NotFound | ApiErrorKind::RateLimited | ApiErrorKind::Unauthenticated
-    );
-    if says_nothing_else {
+    if matches!(error.kind, ApiErrorKind::NotFound | ApiErrorKind::RateLimited) {
         return error;
     }
     tracing::info!(code = error.code, "a page could not answer");
     ApiError { retry_after: error.retry_after, ..ApiError::new(error.kind, "cannot_answer", NEUTRAL) }
+}
+
+/// A failure of an answer without words of programs for what let its reader in, which may end meanwhile.
+fn for_members(error: ApiError) -> ApiError {
+    const ENDED: &str = "Your sign-in has ended, or you are no member of the workspace any more.";
+    if error.kind == ApiErrorKind::Unauthenticated {
+        return ApiError { message: ENDED.to_owned(), ..error };
+    }
+    error
 }
 
 /// Tells a run to a page: what is being done, the answer as it comes, and at last all of it as HTML.
@@ -429,6 +434,7 @@ mod tests {
     fn strangers_are_told_that_a_page_cannot_answer_and_not_why() {
         let secret = "This workspace has used what it may: 72 of 40 tokens.";
         for kind in [
+            ApiErrorKind::Unauthenticated,
             ApiErrorKind::Forbidden,
             ApiErrorKind::Invalid,
             ApiErrorKind::Upstream,
@@ -442,5 +448,13 @@ mod tests {
         }
         let slow = ApiError::new(ApiErrorKind::RateLimited, "rate_limited", "Try again in some seconds.");
         assert_eq!(for_strangers(slow.clone()), slow);
+        assert_eq!(for_members(slow.clone()), slow);
+    }
+
+    #[test]
+    fn whoever_is_removed_while_an_answer_comes_is_told_so_without_words_of_programs() {
+        let told = for_members(ApiError::credential_ended());
+        assert_eq!(told.kind, ApiErrorKind::Unauthenticated);
+        assert!(told.message.contains("no member") && !told.message.contains("credentials"), "{told:?}");
     }
 }

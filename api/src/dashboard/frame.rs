@@ -262,14 +262,19 @@ impl FromRequestParts<AppState> for Visitor {
     }
 }
 
+/// What is said where the workspace that somebody has chosen is none of theirs any more, whether it is there still or not.
+const WORKSPACE_GONE: &str =
+    "The workspace that this page is of is not there any more, or you are no member of it any more.";
+
 /// What a script of a page shows of a refusal: its reader knows no headers.
 fn refused(error: ApiError) -> ApiError {
-    if error.kind == ApiErrorKind::Unauthenticated {
-        return ApiError::unauthorized(
+    match error.kind {
+        ApiErrorKind::Unauthenticated => ApiError::unauthorized(
             "Your sign-in has ended. Sign in again in another tab, and repeat it here.",
-        );
+        ),
+        ApiErrorKind::NotFound => ApiError { message: WORKSPACE_GONE.to_owned(), ..error },
+        _ => error,
     }
-    error
 }
 
 /// A page's address from the root, without what was said on it once.
@@ -317,7 +322,9 @@ async fn turned_away(error: ApiError, parts: &mut Parts, state: &AppState) -> Re
             let page = if parts.uri.path() == "/" && is_new(state).await { "sign-up" } else { "sign-in" };
             (format!("{root}{page}?next={next}{said}"), Vec::new())
         }
-        ApiErrorKind::NotFound => (root, cookies.choose(None).into_iter().collect()),
+        ApiErrorKind::NotFound => {
+            (format!("{root}?said=workspace-gone"), cookies.choose(None).into_iter().collect())
+        }
         _ => return error.into_response(),
     };
     let mut response = see_other(&location, false);

@@ -5,6 +5,9 @@ use axum::http::Uri;
 use super::text::{Notice, documents_words};
 use crate::extract::parameter;
 
+/// What is said to those whose browser had a workspace open that is none of theirs now, whether it is there still or not.
+const WORKSPACE_LEFT: &str = "The workspace that was open here is not there any more, or you are no member of it any more. You are in your own now.";
+
 /// What is said on a page about what was done just now, by the word in its address: the text is never the address's own.
 pub(super) fn notice(said: &str) -> Option<Notice> {
     let words = match said {
@@ -24,6 +27,7 @@ pub(super) fn notice(said: &str) -> Option<Notice> {
         "signed-out" => "You are signed out.",
         "thanks" => "Thank you. Your feedback is kept with the answer.",
         "ended" => return Some(Notice::undone("It had ended already, so nothing was stopped.")),
+        "workspace-gone" => return Some(Notice::undone(WORKSPACE_LEFT)),
         "unmatched" => return Some(Notice::undone("No document matches, so nothing was done.")),
         _ => return None,
     };
