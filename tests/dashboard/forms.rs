@@ -8,9 +8,13 @@ use reqwest::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{QUESTION, Visits, agent_with_report, form_addresses, location, service};
+use super::{
+    QUESTION, Visits, agent_with_report, assert_no_complaints, file, form_addresses, location, service,
+    sign_in,
+};
 use crate::support::{
-    client::{Client, id, send},
+    browser::Browser,
+    client::{Client, PASSWORD, id, send},
     in_both_modes,
     process::POLL,
     service::{Mode, Service},
@@ -362,4 +366,37 @@ async fn a_wrong_form_says_what_to_change_and_a_repeated_one_makes_one_thing() {
         let answer = send(request.header("content-type", "application/x-www-form-urlencoded")).await;
         assert!(answer.status().is_client_error(), "{garbage}: {}", answer.status());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_sent_when_the_sign_in_has_ended_is_sent_again_by_its_button() {
+    let Some(browser) = Browser::start().await else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let note = file(folder.path(), "note.txt", b"The roof is closed in winter.");
+    let service = service().await;
+    service.signed_up("ada@example.com").await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/documents/new", service.base_url())).await;
+    let post = |path: &str, fields: &Value| {
+        format!(
+            "return fetch('../{path}', {{ method: 'POST', body: new URLSearchParams({fields}) }}).then(() => 1)"
+        )
+    };
+    // As it is done in another tab.
+    browser.script(&post("sign-out", &json!({})), vec![]).await;
+    browser.upload("#file", &note).await;
+    browser.click("[data-upload] button.main").await;
+    browser.wait_for("[data-uploads] td button").await;
+    let told = browser.text("[data-uploads] td[data-label=State]").await;
+    assert!(told.contains("Your sign-in has ended.") && !told.contains("Authorization"), "{told}");
+    let known = json!({"email": "ada@example.com", "password": PASSWORD});
+    browser.script(&post("sign-in", &known), vec![]).await;
+    browser.click("[data-uploads] td button").await;
+    browser.wait_for("[data-uploads] td a").await;
+    assert!(
+        browser.exists("[data-uploads] td:focus").await,
+        "nobody who uses keys is sent to the top of the page"
+    );
+    assert_no_complaints(&browser).await;
+    browser.close().await;
 }

@@ -106,8 +106,11 @@ async function sendFile(upload) {
   }
 }
 
-/** Why a file was not taken. Where fields are wrong, the message itself is for programs. */
+const SIGN_IN_ENDED = "Your sign-in has ended. Sign in again in another tab, and send it again here.";
+
+/** Why a file was not taken. Where fields are wrong, or nobody is signed in, the message itself is for programs. */
 function wordsOf(error, status) {
+  if (status === 401) return SIGN_IN_ENDED;
   if (!error) return status ? `The service answers ${status}.` : "The service cannot be reached.";
   if (!error.fields?.length) return error.message;
   return error.fields.map(({ path, message }) => `${path === "file" ? "The file" : `Its ${path}`} ${message}.`).join(" ");
@@ -123,8 +126,10 @@ function showFailure(upload, error, status) {
   word.className = "state bad";
   word.textContent = "Not added";
   upload.state.replaceChildren(word, ` ${wordsOf(error, status)} `);
+  const hasFocus = document.activeElement === upload.state;
   // Among many files those stand first that somebody has to look after.
   rows.prepend(upload.state.parentElement);
+  if (hasFocus) upload.state.focus();
   if (isOfFile(status)) return;
   const again = upload.state.appendChild(document.createElement("button"));
   again.type = "button";
@@ -134,6 +139,9 @@ function showFailure(upload, error, status) {
   again.addEventListener("click", () => {
     failed -= 1;
     upload.state.textContent = "Waits";
+    // The button is gone, and the focus stays where it was.
+    upload.state.tabIndex = -1;
+    upload.state.focus();
     waiting.push(upload);
     if (running < AT_ONCE) next();
   });
