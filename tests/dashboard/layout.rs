@@ -309,6 +309,17 @@ async fn what_is_wrong_with_a_line_is_said_at_the_field_that_it_stands_in() {
     }
     assert!(!browser.text(".problem").await.contains("origins"), "it is not said at the head");
     browser.wait_until("the field", "document.activeElement.id === 'origins'").await;
+
+    // So is what is wrong inside of a field that is JSON.
+    browser.goto(&format!("{}/tools", service.base_url())).await;
+    browser.fill("#name", "sums").await;
+    browser.script("document.querySelector('#type').value = 'COMPUTE_ALPHA'", vec![]).await;
+    browser.fill("#description", "It does sums.").await;
+    browser.fill("#metadata", "{}").await;
+    browser.click_text("button", "Make it").await;
+    browser.wait_for("#metadata[aria-invalid='true']").await;
+    assert_eq!(browser.text("#metadata-wrong").await, "app_id is required");
+    browser.wait_until("the field", "document.activeElement.id === 'metadata'").await;
     assert_no_complaints(&browser).await;
     browser.close().await;
 }

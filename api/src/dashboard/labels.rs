@@ -86,8 +86,12 @@ pub(super) fn field_label(path: &str) -> Cow<'_, str> {
     let list = line.map_or(path, |(list, _)| list);
     // What opens a source is called what opens a document is.
     let own = list.strip_prefix("config.").unwrap_or(list);
-    let label = find(&sources::CONFIG, list).or_else(|| find(LABELS, own));
-    Cow::Borrowed(label.unwrap_or(path))
+    if let Some(label) = find(&sources::CONFIG, list).or_else(|| find(LABELS, own)) {
+        return Cow::Borrowed(label);
+    }
+    // A key of a field that is JSON.
+    let inner = path.split_once('.').and_then(|(whole, inner)| Some((find(LABELS, whole)?, inner)));
+    inner.map_or(Cow::Borrowed(path), |(label, inner)| Cow::Owned(format!("{label} {inner}")))
 }
 
 #[cfg(test)]
@@ -110,6 +114,7 @@ mod tests {
             ("config.authorization.type", "It is opened by"),
             ("config.url", "Address"),
             ("line 3", "line 3"),
+            ("metadata.app_id", "Metadata app_id"),
         ] {
             assert_eq!(field_label(path), label);
         }

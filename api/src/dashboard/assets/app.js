@@ -120,14 +120,18 @@ function showProblem(form, error, changed) {
   let first;
   for (const { path, message } of error.fields ?? []) {
     const [list, at] = path.split(/\.(\d+)(?:\.|$)/);
-    const input = inputOf(form, path) ?? inputOf(form, list);
+    const [whole, ...inner] = path.split(".");
+    const own = inputOf(form, path) ?? inputOf(form, list);
+    // What stands inside of what one field has as a whole, such as a key of its JSON.
+    const input = own ?? inputOf(form, whole);
     if (!input) {
       write(box.appendChild(document.createElement("p")), `${path} ${message}`);
       continue;
     }
     first ??= input;
     const item = /:(given-)?lines$/.test(input.name) && at ? itemsOf(input)[at] : undefined;
-    const words = item ? `“${item}” ${message}` : message;
+    const told = own ? message : `\`${inner.join(".")}\` ${message}`;
+    const words = item ? `“${item}” ${message}` : told;
     if (input.hasAttribute("aria-errormessage")) {
       const before = document.getElementById(input.getAttribute("aria-errormessage"));
       before.append(document.createElement("br"));
