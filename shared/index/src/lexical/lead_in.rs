@@ -87,6 +87,11 @@ impl CountedSentence {
         Self { range, paragraph, own, frequencies, length, is_passed_on: false, row, line, is_in_row }
     }
 
+    /// Whether it has words of the question itself, and not only such as are passed on to it.
+    pub(super) fn has_own_words(&self, weights: &[f32]) -> bool {
+        self.own.iter().zip(weights).any(|(own, weight)| *own > 0 && *weight > 0.0)
+    }
+
     /// Whether it is an item of a list, or a field with its name.
     pub(super) fn is_point(&self, text: &str) -> bool {
         let line = text[self.line.clone()].trim();

@@ -99,8 +99,8 @@ impl<'a> PassageMatch<'a> {
     }
 
     /// The byte range of the sentence that matches the question best: BM25 among the sentences of the passage, so
-    /// that words which every sentence has decide nothing, but none before one that has all of its words and more. A heading, a question and
-    /// the header of a table count for what they introduce. The first of equals; none if no content word occurs.
+    /// that words which every sentence has decide nothing. A heading, a question and the header of a table count for what they introduce, but
+    /// where that has no word itself, not before what has all of these words and more. The first of equals; none if no content word occurs.
     pub fn best_sentence(&self) -> Option<Range<usize>> {
         let (sentences, containing) = self.counted();
         let best = self.best(&sentences, &containing)?;
@@ -160,8 +160,10 @@ impl<'a> PassageMatch<'a> {
         let scored: Vec<(f32, usize)> = scored.filter(|(score, _)| *score > 0.0).collect();
         let mut best = first_of_best(scored.iter().copied())?;
         let says_more = |at: usize, best: usize| self.says_more(&counted[at], &counted[best]);
-        // However short a sentence is that has some of the words, one with all of them and more answers better.
-        while let Some(more) = first_of_best(scored.iter().filter(|(_, at)| says_more(*at, best)).copied()) {
+        // A row, and what stands right below a heading, may have nothing of the question but the words above it.
+        while !counted[best].has_own_words(&self.weights)
+            && let Some(more) = first_of_best(scored.iter().filter(|(_, at)| says_more(*at, best)).copied())
+        {
             best = more;
         }
         Some(best)

@@ -44,7 +44,7 @@ fn with_list(text: &str, sentences: &[CountedSentence], best: usize, weights: &[
     let behind = sentences.get(best + 1..).unwrap_or_default();
     let is_title = is_title_above(text, sentence, behind.first());
     let introduces = is_title || text[range.clone()].ends_with([':', '：']);
-    let is_any = sentence.is_point(text) && missing(&vec![0; weights.len()], &sentence.own, weights) == 0;
+    let is_any = sentence.is_point(text) && !sentence.has_own_words(weights);
     if let Some(title) = title_of(text, sentences, best, is_any) {
         range.start = title.range.start;
     }

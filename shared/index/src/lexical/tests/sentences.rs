@@ -305,13 +305,14 @@ fn quoted<'a>(query: &str, text: &'a str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_sentence_with_more_of_the_question_comes_before_a_shorter_one_with_less() {
+fn what_only_stands_under_words_of_the_question_comes_behind_what_has_more_of_them() {
     let text = "# The X200 coffee machine\n\n| Property | Value |\n|---|---|\n| Power | 1450 W |\n| Weight | 9 kg |\n\n\
                 ## Descaling\n\nDescale the machine every three months or after five hundred cups of coffee or tea.\n";
     assert_eq!(
         quoted("How do I descale the machine?", text),
         ["Descale the machine every three months or after five hundred cups of coffee or tea."]
     );
+    assert_eq!(quoted("How heavy is the machine?", text), ["| Power | 1450 W |", "| Weight | 9 kg |"]);
 }
 
 #[test]
