@@ -15,6 +15,9 @@ use super::{
 /// The longest sentence in characters; a longer one is cut between words.
 pub const MAX_SENTENCE_CHARS: usize = 400;
 
+/// The longest row in characters that is written field by field: without its first fields a piece does not tell what it is about.
+const MAX_RECORD_CHARS: usize = 1_000;
+
 /// The most digits of an ordinal. What has more is a year or an amount.
 const MAX_ORDINAL_DIGITS: usize = 3;
 
@@ -57,7 +60,7 @@ pub(super) fn placed_sentences(text: &str, language: Language) -> Vec<PlacedSent
             found.push(PlacedSentence { range, paragraph, is_record });
         };
         if is_record {
-            cut(&flat, 0..flat.len(), push);
+            cut(&flat, 0..flat.len(), MAX_RECORD_CHARS, push);
             continue;
         }
         let is_item = is_list_item(flat.trim_start());
@@ -68,7 +71,7 @@ pub(super) fn placed_sentences(text: &str, language: Language) -> Vec<PlacedSent
             if end < flat.len() && (opens || goes_on(&flat[start..end], &flat[end..], language)) {
                 continue;
             }
-            cut(&flat, start..end, &mut push);
+            cut(&flat, start..end, MAX_SENTENCE_CHARS, &mut push);
             start = end;
         }
     }
@@ -188,8 +191,8 @@ const fn writes_ordinals_with_full_stops(language: Language) -> bool {
     )
 }
 
-/// Passes on a sentence without its outer white space, in pieces of at most [`MAX_SENTENCE_CHARS`].
-fn cut(text: &str, range: Range<usize>, mut push: impl FnMut(Range<usize>)) {
+/// Passes on a sentence without its outer white space, in pieces of at most so many characters.
+fn cut(text: &str, range: Range<usize>, most: usize, mut push: impl FnMut(Range<usize>)) {
     let mut start = range.start;
     loop {
         let rest = &text[start..range.end];
@@ -198,7 +201,7 @@ fn cut(text: &str, range: Range<usize>, mut push: impl FnMut(Range<usize>)) {
         if rest.is_empty() {
             return;
         }
-        let Some((limit, _)) = rest.char_indices().nth(MAX_SENTENCE_CHARS) else {
+        let Some((limit, _)) = rest.char_indices().nth(most) else {
             push(start..start + rest.len());
             return;
         };

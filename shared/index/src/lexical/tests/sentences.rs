@@ -117,6 +117,8 @@ fn fields_with_their_names_are_apart_and_a_row_of_them_is_whole() {
         split(rows),
         ["Article: A-1\nDescription: Ask us. Open daily.\nPrice: 8.95", "Article: A-2\nPrice: 11.20"]
     );
+    let long = format!("Name: X\nAbout: {}\nPrice: 5", "word ".repeat(150).trim_end());
+    assert_eq!(split(&format!("{long}\n\nName: Y\nPrice: 6")), [long.as_str(), "Name: Y\nPrice: 6"]);
     let asked = "Q: Who?\nA: Ada. And Bo.\n\nQ: When?\nA: In May.";
     assert_eq!(split(asked), ["Q: Who?", "A: Ada.", "And Bo.", "Q: When?", "A: In May."]);
 }
