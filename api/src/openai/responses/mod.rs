@@ -43,7 +43,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 /// Create a response
 ///
 /// Asks the agent that `model` names, by its id or its name. `input` is the question, or the whole conversation: nothing is stored, so
-/// `previous_response_id`, `conversation` and `background` are refused. Agents use tools of their own; tools of the request are not
+/// `previous_response_id`, `conversation`, `background` and `prompt` are refused. Agents use tools of their own; tools of the request are not
 /// called, and fields that have no meaning here are ignored. An agent searches what it is linked to: a tool with `vector_store_ids` is
 /// refused.
 ///

@@ -122,12 +122,19 @@ fn refuse_unsupported(fields: &mut JsonFields<'_>) {
     if fields.get("background").is_some_and(|background| background != &Value::Bool(false)) {
         fields.refuse("background", "must be false, or left out: nothing is stored");
     }
+    if fields.get("prompt").is_some() {
+        fields.refuse(
+            "prompt",
+            "cannot be given: the agent has its own. Say more of how to answer as `instructions`",
+        );
+    }
     let tools = fields.get("tools").and_then(Value::as_array);
     for (at, tool) in tools.into_iter().flatten().enumerate() {
         // Whoever names some wants an answer from them, and from nothing else.
         let stores = tool.get("vector_store_ids").and_then(Value::as_array);
         if stores.is_some_and(|stores| !stores.is_empty()) {
-            let message = "cannot be given: an agent searches what it is linked to. Ask one that is linked to them";
+            let message =
+                "cannot be given: an agent searches what it is linked to. Ask one that is linked to them";
             fields.refuse(&format!("tools.{at}.vector_store_ids"), message);
         }
     }
@@ -252,6 +259,7 @@ mod tests {
             (json!({"previous_response_id": "resp_1"}), "previous_response_id"),
             (json!({"conversation": {"id": "conv_1"}}), "conversation"),
             (json!({"background": true}), "background"),
+            (json!({"prompt": {"id": "pmpt_1"}}), "prompt"),
             (
                 json!({"tools": [{"type": "function"}, {"type": "file_search", "vector_store_ids": ["vs_1"]}]}),
                 "tools.1.vector_store_ids",

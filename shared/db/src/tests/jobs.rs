@@ -386,10 +386,10 @@ async fn a_document_has_given_up_when_nothing_is_searchable_and_nothing_under_wa
             ended.sort_unstable();
             ended
         };
-        assert_eq!(among(workspace, &all).await, all[1..], "{}", t.name);
+        assert_eq!(among(workspace, &all[..]).await, all[1..], "{}", t.name);
         assert_eq!(among(workspace, &all[1..2]).await, all[1..2], "{}", t.name);
-        assert_eq!(among(workspace, &[]).await, [], "{}", t.name);
-        assert_eq!(among(WorkspaceId::generate(), &all).await, [], "{}: they are not its own", t.name);
+        assert_eq!(among(workspace, &all[..0]).await, [], "{}", t.name);
+        assert_eq!(among(WorkspaceId::generate(), &all[..]).await, [], "{}: they are not its own", t.name);
     }
 }
 
