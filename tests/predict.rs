@@ -290,5 +290,11 @@ async fn a_provider_without_a_key_is_not_asked() {
         );
         let told = answer["error"]["message"].as_str().expect("a message");
         assert!(told.contains("No API key is set") && told.contains(provider), "{told}");
+        // Whoever looks after the agent finds what was asked, and why that was not answered.
+        let kept = client.read(&format!("/traces?agentId={}", id(&agent))).await;
+        let trace = &kept[0]["trace"];
+        let step = &trace["steps"][0];
+        assert_eq!((&trace["finishReason"], &step["error"]), (&json!("error"), &json!(told)), "{kept:#}");
+        assert_eq!(step["input"], json!([{"role": "user", "content": "Well?"}]), "{kept:#}");
     }
 }

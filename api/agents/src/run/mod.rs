@@ -2,6 +2,7 @@
 //! the trace. The predict endpoint calls [`start`] and reads the events; a run calls the search, the model, the tools and the
 //! store.
 
+mod agent_model;
 mod agent_run;
 mod cached;
 mod chat;
@@ -35,7 +36,7 @@ use lectern_db::{
     agents::{AgentBriefing, AgentLinks},
     traces::StoredTrace,
 };
-use lectern_shared::model::{Json, agent::Agent, workspace::RunOwner};
+use lectern_shared::model::{Json, agent::Agent, run::StepKind, workspace::RunOwner};
 use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::AbortHandle, time::Instant};
 use tracing::Instrument;
@@ -46,8 +47,9 @@ use self::{
     ledger::UsageLedger,
     outside::{LiveEnvironment, RunEnvironment},
     prepare::{CheckedAgent, RunBounds},
-    setup::{RECORD_VERSION, RunRecord, RunSetup},
+    setup::{RECORD_VERSION, RunRecord, RunSetup, RunUsage, StepTiming},
     store::EndedRun,
+    trace::StepView,
 };
 pub use self::{
     event::{RunEvent, RunOutcome},
@@ -57,7 +59,7 @@ pub use self::{
     told::needed_values,
     trace::{AnswerSpan, CitationView},
 };
-use crate::{AgentError, RepeatRefusal, tools::Toolbox};
+use crate::{AgentError, RepeatRefusal, models::ChatMessage, tools::Toolbox};
 
 /// What an agent is told.
 #[derive(Clone, Debug)]
@@ -178,7 +180,7 @@ impl RunHandle {
 ///
 /// # Errors
 /// What is wrong with the question, or with the agent, as far as that is known before anything is asked. Everything later is
-/// an event.
+/// an event, and on record; so is that the agent's model cannot be asked.
 pub async fn start(
     parts: &AgentParts,
     toolbox: &Toolbox,
@@ -255,7 +257,7 @@ struct AskedQuestion {
 async fn run_and_store(
     parts: &AgentParts,
     toolbox: &Toolbox,
-    checked: CheckedAgent,
+    mut checked: CheckedAgent,
     mut asked: AskedQuestion,
     events: &mpsc::Sender<RunEvent>,
 ) -> Result<RunEvent, AgentError> {
@@ -271,8 +273,12 @@ async fn run_and_store(
         owner,
         ledger: ledger.clone(),
     };
+    let unusable = checked.unusable.take();
     let (setup, live) = prepare::prepare(parts, toolbox, checked, &asked.question, bounds).await?;
-    let mut done = run_live(&setup, &live, events).await;
+    let mut done = match unusable {
+        Some(error) => unasked(&setup, error),
+        None => run_live(&setup, &live, events).await,
+    };
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let body = trace::trace(&setup, &done, duration_ms);
     let ended = meter::record_run_end(&setup, &done);
@@ -298,6 +304,20 @@ async fn run_and_store(
         parts.recorder.record(owner.workspace_id, write).await;
     }
     Ok(last(&setup, done, body))
+}
+
+/// A run whose model cannot be asked: it tells what was to be asked, and why it was not.
+fn unasked(setup: &RunSetup, error: AgentError) -> FinishedRun {
+    let question = chat::show(&[ChatMessage::User(setup.question.clone())]);
+    let step = StepView::new(StepKind::Chat, &setup.model, question, StepTiming::default());
+    let step = StepView { attempts: 0, error: Some(error.to_string()), ..step };
+    FinishedRun {
+        outcome: Err(error),
+        steps: vec![step],
+        entries: Vec::new(),
+        spent: RunUsage::default(),
+        is_unread: false,
+    }
 }
 
 async fn run_live(setup: &RunSetup, live: &LiveEnvironment, events: &mpsc::Sender<RunEvent>) -> FinishedRun {

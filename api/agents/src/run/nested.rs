@@ -86,7 +86,10 @@ async fn run(
     let question = AgentQuestion::new(input.to_owned());
     let mut chain = live.chain.clone();
     chain.push(agent);
-    let checked = prepare::check(parts, briefing.into(), &question).await?;
+    let mut checked = prepare::check(parts, briefing.into(), &question).await?;
+    if let Some(error) = checked.unusable.take() {
+        return Err(error);
+    }
     let bounds = RunBounds {
         limits: Some(left),
         started: Instant::now(),

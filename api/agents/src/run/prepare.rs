@@ -12,16 +12,14 @@ use lectern_shared::{
         tool::{TOOLS_OF_ONE, Tool, ToolType},
         workspace::RunOwner,
     },
-    secrets::{CiphertextLocation, hex},
+    secrets::hex,
 };
 use parking_lot::Mutex;
-use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use url::Url;
 
 use super::{
-    AgentParts, AgentQuestion, AgentToAsk,
+    AgentParts, AgentQuestion, AgentToAsk, agent_model,
     agent_run::SEARCH,
     instructions,
     ledger::UsageLedger,
@@ -34,7 +32,7 @@ use super::{
 use crate::{
     AgentError,
     answer::redact::SecretRedactor,
-    models::{ChatModel, ChatModelConfig, DEFAULT_SILENCE, HttpModel, ModelConfigError, ModelProvider},
+    models::{ChatModel, ModelProvider},
     prompt::{PromptTemplate, TemplateFormatError},
     tools::{OpenedTool, Toolbox, naming},
 };
@@ -51,7 +49,10 @@ pub(super) struct CheckedAgent {
     version: i64,
     provider: ModelProvider,
     style: AnswerStyle,
+    /// Its model, if it has one that can be asked.
     model: Option<Box<dyn ChatModel>>,
+    /// Why its model cannot be asked.
+    pub(super) unusable: Option<AgentError>,
     template: Option<PromptTemplate>,
     redactor: SecretRedactor,
     /// What is linked to it, if that was read with it.
@@ -74,10 +75,10 @@ pub(super) struct RunBounds {
     pub(super) ledger: UsageLedger,
 }
 
-/// Checks what can be checked at once.
+/// Checks what can be checked at once. A model that cannot be asked is no mistake of the question, which is not answered for it.
 ///
 /// # Errors
-/// A variable of the prompt that has no value, or a model that cannot be asked.
+/// A variable of the prompt that has no value.
 pub(super) async fn check(
     parts: &AgentParts,
     AgentToAsk { agent, version, prompt, links }: AgentToAsk,
@@ -86,23 +87,37 @@ pub(super) async fn check(
     let provider: ModelProvider = agent.llm.0.provider.parse().map_err(|_| AgentError::UnknownProvider)?;
     if provider == ModelProvider::Extractive {
         let (style, redactor) = (AnswerStyle::Extractive, SecretRedactor::default());
-        let (model, template) = (None, None);
-        return Ok(CheckedAgent { agent, version, provider, style, model, template, redactor, links });
+        let (model, unusable, template) = (None, None, None);
+        return Ok(CheckedAgent {
+            agent,
+            version,
+            provider,
+            style,
+            model,
+            unusable,
+            template,
+            redactor,
+            links,
+        });
     }
     let style = match agent.r#type {
         AgentType::ChatVendor => AnswerStyle::ChatVendor,
         AgentType::React => AnswerStyle::React,
     };
     let mut redactor = SecretRedactor::default();
-    let model = model(parts, &agent, provider, &mut redactor)?;
+    let (model, unusable): (Option<Box<dyn ChatModel>>, _) =
+        match agent_model::of(parts, &agent, provider, &mut redactor) {
+            Ok(model) => (Some(Box::new(model)), None),
+            Err(error @ AgentError::ModelSetup(_)) => (None, Some(error)),
+            Err(error) => return Err(error),
+        };
     let template = told::template(&parts.db, &agent, prompt).await?;
     let mut missing = template.as_ref().map(told::values_of).unwrap_or_default();
     missing.retain(|name| !question.variables.contains_key(name));
     if !missing.is_empty() {
         return Err(AgentError::MissingValues(missing));
     }
-    let model: Option<Box<dyn ChatModel>> = Some(Box::new(model));
-    Ok(CheckedAgent { agent, version, provider, style, model, template, redactor, links })
+    Ok(CheckedAgent { agent, version, provider, style, model, unusable, template, redactor, links })
 }
 
 /// Gets everything else: what is remembered, and what can be called.
@@ -113,7 +128,7 @@ pub(super) async fn prepare(
     question: &AgentQuestion,
     bounds: RunBounds,
 ) -> Result<(RunSetup, LiveEnvironment), AgentError> {
-    let CheckedAgent { agent, version, provider, style, model, template, mut redactor, links } = checked;
+    let CheckedAgent { agent, version, provider, style, model, template, mut redactor, links, .. } = checked;
     let settings = &parts.settings.predict;
     let llm = agent.llm.0.clone();
     let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
@@ -125,11 +140,10 @@ pub(super) async fn prepare(
         Some(links) => links,
         None => db::agents::links(&parts.db, agent.owner.workspace_id, agent.id).await?,
     };
-    let (functions, callables) = match style {
-        AnswerStyle::Extractive => (Vec::new(), Vec::new()),
-        AnswerStyle::ChatVendor | AnswerStyle::React => {
-            functions(parts, toolbox, &agent, &links, deadline, &mut redactor).await?
-        }
+    let (functions, callables) = if model.is_some() {
+        functions(parts, toolbox, &agent, &links, deadline, &mut redactor).await?
+    } else {
+        (Vec::new(), Vec::new())
     };
     let AgentLinks { documents, search_epoch, .. } = links;
     let window = llm.context_window.map(i64::from);
@@ -412,65 +426,6 @@ async fn agent_function(
     // An id that no agent has answers, when it is asked, that there is none.
     let agent = tool.calls_agent.unwrap_or_else(AgentId::generate);
     Ok((offered, CallTarget::Agent { agent, timeout: seconds.map(Duration::from_secs_f64) }))
-}
-
-/// The agent's model.
-fn model(
-    parts: &AgentParts,
-    agent: &Agent,
-    provider: ModelProvider,
-    redactor: &mut SecretRedactor,
-) -> Result<HttpModel, AgentError> {
-    let llm = &agent.llm.0;
-    let own_url = llm.base_url.as_deref().map(Url::parse).transpose();
-    let own_url = own_url.map_err(|_| ModelConfigError::BaseUrlInvalid)?;
-    let own_key = match &agent.llm_key_sealed {
-        None => None,
-        Some(sealed) => {
-            Some(parts.keyring.decrypt_text(CiphertextLocation::agent_key(agent.id.as_uuid()), sealed)?)
-        }
-    };
-    // The operator's key goes to the provider's own address only, never to one that a user named; and only where the
-    // operator named the host may it be one of the private network.
-    let settings = &parts.settings.predict;
-    let operator_host = provider.operator_host(settings).cloned();
-    let is_users = own_url.is_some();
-    let (base_url, egress) = match (own_url, operator_host) {
-        (Some(url), _) => (Some(url), &parts.egress),
-        (None, Some(host)) => (Some(host), &parts.operator_egress),
-        (None, None) => (None, &parts.egress),
-    };
-    let api_key = own_key.or_else(|| if is_users { None } else { operator_key(parts, provider) });
-    if api_key.is_none() && !is_users && provider.default_base().is_some() {
-        return Err(ModelConfigError::ApiKeyRequired { provider }.into());
-    }
-    if let Some(key) = &api_key {
-        redactor.add(key.clone());
-    }
-    Ok(HttpModel::new(ChatModelConfig {
-        provider,
-        model: llm.model.clone(),
-        base_url,
-        api_key,
-        egress: egress.clone(),
-        silence: DEFAULT_SILENCE.min(parts.settings.predict.duration),
-        compute: parts.compute.clone(),
-        refusals: parts.refusals.clone(),
-    })?)
-}
-
-fn operator_key(parts: &AgentParts, provider: ModelProvider) -> Option<SecretString> {
-    let name = match provider {
-        ModelProvider::OpenAiChat | ModelProvider::OpenAi => "OPENAI_API_KEY",
-        ModelProvider::Anthropic => "ANTHROPIC_API_KEY",
-        ModelProvider::Gemini => "GEMINI_API_KEY",
-        ModelProvider::Mistral => "MISTRAL_API_KEY",
-        ModelProvider::Groq => "GROQ_API_KEY",
-        ModelProvider::Cohere => "COHERE_API_KEY",
-        ModelProvider::AzureOpenAi => "AZURE_OPENAI_API_KEY",
-        ModelProvider::Ollama | ModelProvider::OpenAiCompatible | ModelProvider::Extractive => return None,
-    };
-    parts.settings.provider_keys.get(name).cloned()
 }
 
 #[cfg(test)]
