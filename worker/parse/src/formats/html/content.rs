@@ -12,6 +12,7 @@ use super::{
     nesting,
     page::without_scripts,
     render::{RenderScope, markdown},
+    restored::with_headings,
 };
 
 /// Letters and digits from which a text is believed without looking further.
@@ -31,18 +32,24 @@ const PRUNED: &str = "noscript, a.headerlink, a.anchorjs-link, a.heading-link, .
 
 /// The main content of a page as Markdown; empty if it has none. `page` is the tree of `html`.
 pub(super) fn main_content(html: &str, page: &Html) -> String {
+    let by_elements = by_elements(page);
+    let found = best(html, page, &by_elements);
+    with_headings(found, &by_elements)
+}
+
+/// What is found by the engine that is to be believed, or by the page's elements.
+fn best(html: &str, page: &Html, by_elements: &str) -> String {
     let judged = html.len() <= MAX_JUDGED && is_modest(page);
     let first = if judged { by_trafilatura(html).unwrap_or_default() } else { String::new() };
     let first_size = size(&first);
     if first_size >= ENOUGH {
         return first;
     }
-    let by_elements = by_elements(page);
-    let by_elements_size = size(&by_elements);
+    let by_elements_size = size(by_elements);
     // Short pages lose their lists and tables in the engine, or keep their navigation.
     let is_alike = by_elements_size * 2 >= first_size && by_elements_size * 3 <= first_size * 4;
     if is_alike && first_size > 0 {
-        return by_elements;
+        return by_elements.to_owned();
     }
     let second = if judged { by_readability(html).unwrap_or_default() } else { String::new() };
     let second_size = size(&second);
@@ -54,7 +61,7 @@ pub(super) fn main_content(html: &str, page: &Html) -> String {
     } else if is_most(second_size) {
         second
     } else {
-        by_elements
+        by_elements.to_owned()
     };
     if size(&found) >= ENOUGH {
         return found;

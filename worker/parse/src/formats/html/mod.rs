@@ -9,6 +9,7 @@ mod links;
 mod nesting;
 mod page;
 mod render;
+mod restored;
 mod table;
 mod tags;
 #[cfg(test)]

@@ -80,6 +80,29 @@ fn an_article_is_read_without_what_is_around_it() {
 }
 
 #[test]
+fn headings_are_kept_where_no_element_says_what_is_content() {
+    let section = |about: &str| {
+        format!(
+            "<section><h2>All on {about}</h2><p>{}</p><p>And {}</p></section>",
+            sentences(about),
+            sentences(about)
+        )
+    };
+    let page = format!(
+        "<body><header><a href=/>Home</a></header><div id=wrap>{}{}{}</div><footer><h3>Imprint</h3><p>The daily</p></footer>",
+        section("flour"),
+        section("stones"),
+        section("sacks")
+    );
+    let text = read(&page).text;
+    for about in ["flour", "stones", "sacks"] {
+        let kept = format!("## All on {about}\n\nThe first thing to know of {about}");
+        assert_eq!(text.matches(&kept).count(), 1, "{text}");
+    }
+    assert!(!text.contains("Imprint"), "{text}");
+}
+
+#[test]
 fn short_pages_give_what_they_have() {
     for (page, text) in [
         (
