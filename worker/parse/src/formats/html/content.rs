@@ -42,10 +42,15 @@ fn best(html: &str, page: &Html, by_elements: &str) -> String {
     let judged = html.len() <= MAX_JUDGED && is_modest(page);
     let first = if judged { by_trafilatura(html).unwrap_or_default() } else { String::new() };
     let first_size = size(&first);
+    let by_elements_size = size(by_elements);
+    // An engine that finds no content gives all words of the page in one paragraph, those of its menus among them.
+    let is_all = !first.contains('\n') && by_elements.contains('\n') && by_elements_size < first_size;
+    if is_all && by_elements_size * 5 >= size_outside_links(page) * 2 {
+        return by_elements.to_owned();
+    }
     if first_size >= ENOUGH {
         return first;
     }
-    let by_elements_size = size(by_elements);
     // Short pages lose their lists and tables in the engine, or keep their navigation.
     let is_alike = by_elements_size * 2 >= first_size && by_elements_size * 3 <= first_size * 4;
     if is_alike && first_size > 0 {
@@ -76,6 +81,25 @@ fn best(html: &str, page: &Html, by_elements: &str) -> String {
 /// How much a text says: the number of its letters and digits.
 pub(super) fn size(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphanumeric()).count()
+}
+
+/// How much a page says that is no link.
+fn size_outside_links(page: &Html) -> usize {
+    let is_other = |node: NodeRef<'_, Node>| {
+        let element = node.value().as_element();
+        element
+            .is_some_and(|element| matches!(element.name(), "a" | "head" | "noscript" | "script" | "style"))
+    };
+    let (mut around, mut said) = (0_usize, 0);
+    for edge in page.tree.root().traverse() {
+        match edge {
+            Edge::Open(node) if is_other(node) => around += 1,
+            Edge::Close(node) if is_other(node) => around = around.saturating_sub(1),
+            Edge::Open(node) if around == 0 => said += node.value().as_text().map_or(0, |text| size(text)),
+            Edge::Open(_) | Edge::Close(_) => {}
+        }
+    }
+    said
 }
 
 fn by_trafilatura(html: &str) -> Option<String> {

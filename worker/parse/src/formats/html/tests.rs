@@ -103,6 +103,29 @@ fn headings_are_kept_where_no_element_says_what_is_content() {
 }
 
 #[test]
+fn a_short_page_keeps_its_shape_and_not_its_menu_however_long_that_is() {
+    let entry = |number: usize| format!("<li><a href='/{number}'>Menu entry {number}</a></li>");
+    for entries in [5, 15, 60] {
+        let menu = (0..entries).map(entry).collect::<String>();
+        let content = "<h1>Contact</h1><p>Mill Street 5, Springfield</p><p>Open from nine to five.</p>";
+        let footer = "<footer>The daily</footer>";
+        for content in [content.to_owned(), format!("<main>{content}</main>")] {
+            let page = format!("<title>Contact</title><body><nav><ul>{menu}</ul></nav>{content}{footer}");
+            assert_eq!(
+                read(&page).text,
+                "# Contact\n\nMill Street 5, Springfield\n\nOpen from nine to five."
+            );
+        }
+    }
+    // What is said around the content alone is the content.
+    let page = format!(
+        "<body><header><p>{}</p></header><h2>More</h2><p><a href=/a>Read on</a></p>",
+        sentences("flour")
+    );
+    assert!(read(&page).text.contains("The first thing to know of flour"));
+}
+
+#[test]
 fn short_pages_give_what_they_have() {
     for (page, text) in [
         (
