@@ -34,7 +34,7 @@ const PRUNED: &str = "noscript, a.headerlink, a.anchorjs-link, a.heading-link, .
 pub(super) fn main_content(html: &str, page: &Html) -> String {
     let by_elements = by_elements(page);
     let found = best(html, page, &by_elements);
-    with_headings(found, &by_elements)
+    if found == by_elements { found } else { with_headings(found, &by_elements) }
 }
 
 /// What is found by the engine that is to be believed, or by the page's elements.
