@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     client::{Client, id},
+    command::lectern,
     in_both_modes, on_postgres_too,
     pdf::{OpensWith, PdfBuilder, encrypted_pdf, pdf_with_pages},
     service::{Mode, Service},
@@ -302,4 +303,12 @@ async fn credentials_open_the_source_and_go_nowhere_else() {
     assert_eq!(other.requests("/elsewhere")[0].header("authorization"), None);
     assert!(!document.to_string().contains(SECRET), "{document:#}");
     service.assert_no_secret_in_logs(&[SECRET]);
+}
+
+#[test]
+fn a_command_that_reads_a_file_says_that_a_folder_is_none() {
+    let setup = Service::in_mode(Mode::Embedded);
+    let folder = setup.data_dir().to_str().expect("a path of plain text");
+    let ran = lectern(&setup, &["parse", folder]);
+    assert!(!ran.status.success() && ran.log.contains("it must be a file"), "{ran:#?}");
 }

@@ -60,10 +60,14 @@ pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Res
         format!("{}: {}", error.code, error.message)
     };
     let file = File::open(path).await.map_err(|error| format!("{}: {error}", path.display()))?;
-    let bytes = file.metadata().await.map_err(|error| error.to_string())?.len();
+    let about = file.metadata().await.map_err(|error| error.to_string())?;
+    if !about.is_file() {
+        // Parsers go back and forth in it.
+        return Err(format!("{}: it must be a file, and is a folder, a pipe or a device", path.display()));
+    }
     let download = DownloadedFile {
         file,
-        bytes,
+        bytes: about.len(),
         content_type: None,
         charset: None,
         url: None,
