@@ -2,6 +2,7 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::support::{
     client::{Client, data, envelope, send},
@@ -99,6 +100,18 @@ async fn a_second_signal_ends_a_service_whose_database_is_gone() {
     assert_eq!(status.code(), Some(0), "{status}");
     let ran_out = service.log_events().iter().any(says("the time to stop is over"));
     assert!(!ran_out, "nothing waits for the database until that is over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_database_that_cannot_store_every_text_is_refused() {
+    let server = PostgresServer::start().await;
+    let setup = Service::in_mode(Mode::Postgres).database_url(&server.url());
+    let make = "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0";
+    meddle(Mode::Postgres, &setup, make).await;
+    let mut url = Url::parse(&server.url()).expect("an address");
+    url.set_path("latin");
+    let refusal = setup.database_url(url.as_str()).start_refused().await;
+    assert!(refusal.log.contains("LATIN1") && refusal.log.contains("UTF8"), "{}", refusal.log);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,6 +27,7 @@ pub(super) const HOUSEKEEPER_SILENT: Duration = Duration::from_mins(2);
 const LITTLE_ROOM: u64 = 1 << 30;
 const NO_ROOM: u64 = 64 << 20;
 const MORE_CONNECTIONS: &str = "let it have more, 20 for each process and some for commands and backups: `max_connections` of the server, and `CONNECTION LIMIT` of the role and of the database (`ALTER ROLE`, `ALTER DATABASE`)";
+const OTHER_ENCODING: &str = "stop the service, and restore a dump (`pg_dump`, `pg_restore`) into a database that was made with ENCODING 'UTF8' TEMPLATE template0";
 const BACKUP: &str = "stop the service and restore a backup (`lectern restore`)";
 
 /// Opens the store; none when nothing more can be asked of it.
@@ -71,6 +72,7 @@ pub(super) async fn open(
             if !damaged {
                 report.ok(InstallationPart::Database, format!("{kind}, schema {}", migrate::version()));
             }
+            encoding(&db, report).await;
             return Some(db);
         }
         Ok(standing) => report.add(schema(standing)),
@@ -81,6 +83,14 @@ pub(super) async fn open(
     }
     db.close().await;
     None
+}
+
+/// Whether every text can be stored.
+async fn encoding(db: &Db, report: &mut DoctorReport) {
+    if let Ok(Some(encoding)) = migrate::incomplete_encoding(db).await {
+        let what = format!("its encoding is {encoding}: texts with characters that this lacks are refused");
+        report.add(error("encoding", what).todo(OTHER_ENCODING));
+    }
 }
 
 /// Whether this account may work with a SQLite file and what SQLite keeps beside it. Looked at before the file is opened, since opening

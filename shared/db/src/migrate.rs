@@ -7,7 +7,7 @@ use sqlx::{
     migrate::{MigrateError, Migration, MigrationType, Migrator},
 };
 
-use super::{Db, DbError, on};
+use super::{Db, DbError, on, silence};
 
 /// One version of the schema.
 struct MigrationStep {
@@ -192,10 +192,19 @@ pub enum MigrationError {
     /// A step failed, or the schema was written by a newer version of the service.
     #[error("the schema could not be migrated: {0}")]
     Failed(#[from] MigrateError),
+    /// The database is new, and could not store every text.
+    #[error(
+        "the database's encoding is {0}, which lacks most characters: make one of UTF8 (CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0)"
+    )]
+    Encoding(String),
     /// A migration left rows that point nowhere.
     #[error("the schema was migrated, but {0} rows point to rows that do not exist")]
     DanglingRows(usize),
 }
+
+/// Encodings of PostgreSQL's in which every text can be stored: `SQL_ASCII` takes bytes as they come. The others convert what they are
+/// given, and refuse what they lack.
+const COMPLETE_ENCODINGS: [&str; 2] = ["UTF8", "SQL_ASCII"];
 
 /// How a database's schema stands to this program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,6 +262,14 @@ async fn has_history(db: &Db) -> super::Result<bool> {
     Ok(tables > 0)
 }
 
+/// The encoding of a database that cannot store every text; none of one that can.
+pub async fn incomplete_encoding(db: &Db) -> super::Result<Option<String>> {
+    let Db::Postgres { pool, .. } = db else { return Ok(None) };
+    let asked = sqlx::query_scalar("SELECT current_setting('server_encoding')").fetch_one(pool);
+    let encoding: String = silence::answered(asked).await?;
+    Ok((!COMPLETE_ENCODINGS.contains(&encoding.as_str())).then_some(encoding))
+}
+
 /// Every step with its checksum, which takes a while to make.
 fn migrations(dialect: SqlDialect) -> Vec<Migration> {
     let migration = |step: &MigrationStep| {
@@ -279,6 +296,18 @@ pub(super) async fn run_to(db: &Db, version: i64) -> Result<(), MigrationError> 
     Ok(())
 }
 
+/// Whether there are steps to take. A database that they would be the first of has to be able to store every text; one that is in use
+/// already goes on, and the doctor tells of it.
+async fn is_behind(db: &Db) -> Result<bool, MigrationError> {
+    let standing = standing(db).await?;
+    if standing == SchemaStatus::Empty
+        && let Some(encoding) = incomplete_encoding(db).await?
+    {
+        return Err(MigrationError::Encoding(encoding));
+    }
+    Ok(standing != SchemaStatus::Current)
+}
+
 /// Brings the schema up to date. On PostgreSQL several processes may call this at once, and one does the work; a SQLite file
 /// has one process, which the lock on the data directory ensures.
 ///
@@ -287,7 +316,7 @@ pub(super) async fn run_to(db: &Db, version: i64) -> Result<(), MigrationError> 
 /// No step waits for the disk: one that a crash takes back is taken again, and what is committed after them takes them along.
 pub async fn run(db: &Db) -> Result<(), MigrationError> {
     // The rule; what follows looks through every row that points to another.
-    if standing(db).await? == SchemaStatus::Current {
+    if !is_behind(db).await? {
         return Ok(());
     }
     let migrator = Migrator::with_migrations(migrations(SqlDialect::of(db)));
