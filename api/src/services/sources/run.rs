@@ -68,7 +68,7 @@ impl SourceService {
             let earlier = self.creations.stored_response(&once).await?;
             return earlier.map(CreationOutcome::Before).ok_or_else(|| {
                 let message =
-                    "A run of this source is under way, or waits for an answer. Confirm or cancel it first.";
+                    "A run of this source is under way, or waits for an answer. Let it end, answer it or stop it first.";
                 ApiError::new(ApiErrorKind::Conflict, "run_under_way", message)
             });
         };
