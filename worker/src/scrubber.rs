@@ -24,6 +24,9 @@ const ROUND_EVERY: Duration = Duration::from_mins(10);
 /// The same after one that found something: whether it was mended is to be seen soon.
 const ROUND_AGAIN: Duration = Duration::from_mins(1);
 
+/// For how long what this process has found counts while it is another that looks: as a rule that one has looked through everything by then.
+const COUNTS_FOR: Duration = Duration::from_mins(20);
+
 /// The pause after a page could not be looked at.
 const AGAIN_AFTER: Duration = Duration::from_secs(30);
 
@@ -32,14 +35,21 @@ pub(crate) struct IndexScrubber {
     db: Db,
     index: Arc<dyn SearchIndex>,
     jobs: JobQueue,
-    metrics: Arc<Metrics>,
     /// The last document that was looked at.
     after: DocumentId,
     /// When the next page may be looked at.
     due: Instant,
+    tally: MismatchTally,
+}
+
+/// What this process has found, for the metrics.
+struct MismatchTally {
+    metrics: Arc<Metrics>,
     /// What this look found so far, and what the one before it found.
     found: MismatchCounts,
     found_before: MismatchCounts,
+    /// When it last looked at a page.
+    looked: Instant,
 }
 
 /// How many documents have which mismatch.
@@ -62,11 +72,9 @@ impl IndexScrubber {
             db,
             index,
             jobs,
-            metrics,
             after: checkup::beginning(),
             due: Instant::now(),
-            found: MismatchCounts::default(),
-            found_before: MismatchCounts::default(),
+            tally: MismatchTally::new(metrics),
         }
     }
 
@@ -81,10 +89,18 @@ impl IndexScrubber {
         if !self.is_due() {
             return;
         }
-        if let Err(error) = self.step().await {
-            tracing::debug!(%error, "what is searchable could not be compared with the index yet");
-            self.due = Instant::now() + AGAIN_AFTER;
+        match self.step().await {
+            Ok(()) => self.tally.looked = Instant::now(),
+            Err(error) => {
+                tracing::debug!(%error, "what is searchable could not be compared with the index yet");
+                self.due = Instant::now() + AGAIN_AFTER;
+            }
         }
+    }
+
+    /// It is another process that looks now.
+    pub(crate) fn give_way(&mut self) {
+        self.tally.give_way(Instant::now());
     }
 
     async fn step(&mut self) -> Result<(), IndexError> {
@@ -107,26 +123,23 @@ impl IndexScrubber {
         Ok(())
     }
 
-    /// Everything was looked at; what was mended meanwhile counts no more.
+    /// Everything was looked at.
     fn end_round(&mut self) {
-        let found = std::mem::take(&mut self.found);
-        found.tell(&self.metrics);
-        let was_sound = found.missing + found.excess + found.passages == 0;
-        self.found_before = found;
+        let was_sound = self.tally.end_round();
         self.after = checkup::beginning();
         self.due = Instant::now() + if was_sound { ROUND_EVERY } else { ROUND_AGAIN };
     }
 
     /// Names what is wrong, and queues what its stored passages mend.
     async fn repair_page(&mut self, suspects: &[DamagedDocument]) -> Result<(), IndexError> {
-        let mut found = self.found;
+        let mut found = self.tally.found;
         let again: Vec<DocumentId> = suspects.iter().filter_map(|suspect| found.name(suspect)).collect();
-        found.max(self.found_before).tell(&self.metrics);
+        self.tally.tell(found);
         if !again.is_empty() {
             self.queue_reindex(&again).await?;
         }
         // Not before: if these could not be queued, the page is looked at again.
-        self.found = found;
+        self.tally.found = found;
         Ok(())
     }
 
@@ -152,7 +165,40 @@ impl IndexScrubber {
     }
 }
 
+impl MismatchTally {
+    fn new(metrics: Arc<Metrics>) -> Self {
+        let (found, found_before) = (MismatchCounts::default(), MismatchCounts::default());
+        Self { metrics, found, found_before, looked: Instant::now() }
+    }
+
+    /// Tells of what this look found so far. That less is wrong than before is known at its end only.
+    fn tell(&self, found: MismatchCounts) {
+        found.max(self.found_before).tell(&self.metrics);
+    }
+
+    /// Everything was looked at; what was mended meanwhile counts no more. Whether nothing was found.
+    fn end_round(&mut self) -> bool {
+        let found = std::mem::take(&mut self.found);
+        found.tell(&self.metrics);
+        self.found_before = found;
+        found.is_nothing()
+    }
+
+    /// It is another process that looks: what this one has found may be mended, and after a while is told no more.
+    fn give_way(&mut self, now: Instant) {
+        if now < self.looked + COUNTS_FOR || self.found.max(self.found_before).is_nothing() {
+            return;
+        }
+        self.found = MismatchCounts::default();
+        self.end_round();
+    }
+}
+
 impl MismatchCounts {
+    fn is_nothing(self) -> bool {
+        self.missing + self.excess + self.passages == 0
+    }
+
     /// Counts what is wrong with a document, and says so. The document, if its stored passages mend it.
     fn name(&mut self, DamagedDocument { document, damage }: &DamagedDocument) -> Option<DocumentId> {
         let generation = document.generation;
@@ -191,5 +237,29 @@ impl MismatchCounts {
         ] {
             metrics.mismatched(kind, documents);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::clock::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn what_a_process_found_is_told_no_more_when_another_looks() {
+        let metrics = Arc::new(Metrics::new(Timestamp::from_micros(0)));
+        let shows = |documents: u64| {
+            let line = format!("lectern_index_mismatch{{kind=\"passages\"}} {documents}\n");
+            metrics.text().contains(&line)
+        };
+        let mut tally = MismatchTally::new(Arc::clone(&metrics));
+        tally.found.passages = 1;
+        assert!(!tally.end_round() && shows(1));
+        let looked = tally.looked;
+        tally.give_way(looked + COUNTS_FOR / 2);
+        assert!(shows(1), "the other may not have looked through everything yet");
+        tally.give_way(looked + COUNTS_FOR);
+        assert!(shows(0));
     }
 }

@@ -174,6 +174,7 @@ impl Sweeper {
         let is_mine = self.acquire_sweep_lease(found.frees_room()).await?;
         self.store.written(Instant::now());
         if !is_mine {
+            self.scrubber.give_way();
             return Ok(());
         }
         if !rests {
