@@ -145,3 +145,26 @@ async fn a_dry_run_says_what_would_be_and_a_limit_is_named() {
     assert!(real.contains("1 added") && real.contains(">Added<") && real.contains(limit), "{real}");
     assert!(shown(&page).await.contains(limit), "the page of the source says so too");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_run_of_a_source_is_told_of_soon_after_it_was_added() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    // It goes on for as long as the test looks.
+    let config = json!({"url": web.hang("/news.xml")});
+    let news = json!({"name": "News", "type": "feed", "every": "1h", "config": config});
+    let news = owner.create("/sources", &news).await;
+    let later = json!({"name": "Later", "type": "feed", "config": {"url": web.url("/later.xml")}});
+    let later = owner.create("/sources", &later).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let shown = async |path: &str| visits.get(path).await.text().await.expect("a text");
+    for path in [format!("/sources/{}", id(&news)), "/sources".to_owned()] {
+        let page = shown(&path).await;
+        assert!(page.contains("data-live=\"2\"") && !page.contains("It has not run yet."), "{path}: {page}");
+    }
+    let page = shown(&format!("/sources/{}", id(&later))).await;
+    assert!(page.contains("data-live=\"10\"") && page.contains("It has not run yet."), "{page}");
+}

@@ -12,7 +12,7 @@ use axum::{
 };
 use lectern_derive::handler;
 use lectern_shared::{
-    clock::Timestamp,
+    clock::{Clock, Timestamp},
     ids::{SourceId, SourceRunId},
     model::sync::{PageDiscovery, SyncConfig, SyncRunState, SyncSourceType},
 };
@@ -111,10 +111,24 @@ struct SourcePage {
     fields: SourceFields,
 }
 
+/// Whether what is told of a source's runs changes soon: one is under way, or the first one is due.
+fn is_busy(SourceDetails { source, last_run }: &SourceDetails, now: Timestamp) -> bool {
+    match last_run {
+        Some(run) => RunRow::from(run).is_busy,
+        None => next_run(source).is_some_and(|next| next <= now),
+    }
+}
+
 /// Shows the sources.
 #[handler]
-async fn list(State(sources): State<SourceService>, visitor: Visitor) -> ApiResult {
+async fn list(
+    State(sources): State<SourceService>,
+    State(clock): State<Clock>,
+    visitor: Visitor,
+) -> ApiResult {
     let found = sources.list(&visitor.actor(), Uuid::max(), SOURCES).await?;
+    let now = clock.now();
+    let is_busy = found.iter().any(|source| is_busy(source, now));
     let row = |SourceDetails { source, last_run }: SourceDetails| SourceRow {
         id: source.id,
         next: next_run(&source),
@@ -128,7 +142,7 @@ async fn list(State(sources): State<SourceService>, visitor: Visitor) -> ApiResu
         |(kind, _): &(SyncSourceType, &str)| *kind != SyncSourceType::Folder || sources.has_folders();
     let page = SourcesPage {
         frame: visitor.frame,
-        is_busy: rows.iter().any(|row| row.run.as_ref().is_some_and(|run| run.is_busy)),
+        is_busy,
         rows,
         kinds: KINDS.into_iter().filter(is_shown).collect(),
     };
@@ -162,13 +176,16 @@ async fn create(
 async fn show(
     State(sources): State<SourceService>,
     State(collections): State<CollectionService>,
+    State(clock): State<Clock>,
     visitor: Visitor,
     uri: Uri,
     PathId(id): PathId<SourceId>,
 ) -> ApiResult {
     let actor = visitor.actor();
     let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
-    let SourceDetails { source, last_run } = sources.find(&actor, id).await?;
+    let found = sources.find(&actor, id).await?;
+    let is_busy = is_busy(&found, clock.now());
+    let SourceDetails { source, last_run } = found;
     let mut runs = sources.runs(&actor, id, before, RUNS + 1).await?;
     let has_more = runs.len() > RUNS as usize;
     runs.truncate(RUNS as usize);
@@ -182,7 +199,7 @@ async fn show(
         next: next_run(&source),
         question: last.filter(|run| run.state == SyncRunState::Waiting).map(RunRow::from),
         warning: last.and_then(|run| run.warning.clone()),
-        is_busy: last.is_some_and(|run| RunRow::from(run).is_busy),
+        is_busy,
         more: runs.last().map(|last| last.id).filter(|_| has_more),
         runs: runs.iter().map(RunRow::from).collect(),
         fields: SourceFields::of(source, choices),
