@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    QUESTION, Visits, agent_with_report, assert_no_complaints, file, form_addresses, location, service,
-    sign_in,
+    QUESTION, Visits, agent_with_report, assert_no_complaints, file, form_addresses, location,
+    people::{Team, read},
+    service, sign_in,
 };
 use crate::support::{
     browser::Browser,
@@ -90,6 +91,28 @@ async fn what_a_page_sends_changes_its_own_workspace_or_nothing(mode: Mode) {
     visits.submit("/workspace", &[("workspace", own)]).await;
     assert_eq!(visits.submit(&new, &note).await.status(), StatusCode::SEE_OTHER);
     assert_eq!((count(&owner).await, count(&team).await), (Some(2), Some(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_signs_in_again_goes_on_in_the_workspace_that_they_were_in_and_nobody_else_does() {
+    let team = Team::with("editor").await;
+    team.service.signed_up("cleo@example.com").await;
+    let mut visits = team.visits("ben@example.com").await;
+    let forms = form_addresses(&read(&visits, "/documents/new").await);
+    let form = forms.iter().find(|address| address.starts_with("documents/new/text?")).expect("a form");
+
+    // As it is done in another tab, while the form is open in this one.
+    visits.submit("/sign-out", &[]).await;
+    assert_eq!(visits.get("/documents").await.status(), StatusCode::SEE_OTHER);
+    visits.sign_in("ben@example.com").await;
+    let sent = visits.submit(&format!("/{form}"), &[("name", "Note"), ("content", "A note.")]).await;
+    assert_eq!(sent.status(), StatusCode::SEE_OTHER);
+    assert_eq!(team.inside.read("/documents").await[0]["name"], "Note");
+
+    // Somebody else at this browser begins in their own, and is told of no other.
+    visits.submit("/sign-out", &[]).await;
+    visits.sign_in("cleo@example.com").await;
+    assert!(read(&visits, "/documents").await.contains("There are no documents yet"));
 }
 
 async fn what_is_shown_once_is_made_once_although_its_form_is_sent_again(mode: Mode) {

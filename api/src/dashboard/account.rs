@@ -90,7 +90,7 @@ pub(super) async fn sign_out_everywhere(
     visitor: Visitor,
 ) -> ApiResult {
     sign_ins.sign_out(&visitor.actor()).await?;
-    Ok(visitor.go_with("sign-in?said=signed-out", jar.sign_out()?))
+    Ok(visitor.go_with("sign-in?said=signed-out", [jar.sign_out()?]))
 }
 
 /// Deletes it.
@@ -105,5 +105,5 @@ pub(super) async fn delete(
     let credential = presented_credentials(&headers).next();
     let proof = RemovalProof { password: body.password, credential };
     accounts.delete(&visitor.actor(), proof, peer.ip()).await?;
-    Ok(visitor.go_with("sign-in?said=account-deleted", jar.sign_out()?))
+    Ok(visitor.go_with("sign-in?said=account-deleted", [jar.sign_out()?, jar.choose_own()?]))
 }

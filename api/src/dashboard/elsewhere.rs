@@ -1,6 +1,6 @@
 //! Where those go on who are signed in and meet a failure: by the menu around its page. What is not in the workspace that somebody is
-//! in may be in another one of theirs: a link is opened after a sign-in, which begins in the account's own workspace, or while another
-//! one is chosen.
+//! in may be in another one of theirs: a link is opened in a browser that is new to them, which begins in the account's own workspace,
+//! or while another one is chosen.
 
 use askama::Template;
 use axum::{

@@ -359,9 +359,11 @@ pub(super) struct SignInRedirect {
 
 impl SignInRedirect {
     /// Sends the browser on, with what it is to keep.
-    pub(super) fn go_with(&self, cookie: HeaderValue) -> Response {
+    pub(super) fn go_with(&self, cookies: impl IntoIterator<Item = HeaderValue>) -> Response {
         let mut response = see_other(&format!("{}{}", self.root, self.next), self.wants_json);
-        response.headers_mut().append(header::SET_COOKIE, cookie);
+        for cookie in cookies {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
         response
     }
 }

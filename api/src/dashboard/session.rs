@@ -49,7 +49,7 @@ impl CookieNames {
     }
 
     /// The sign-in and the workspace that were chosen in a browser.
-    fn read(self, headers: &HeaderMap) -> (Option<&str>, Option<&str>) {
+    pub(super) fn read(self, headers: &HeaderMap) -> (Option<&str>, Option<&str>) {
         (cookie(headers, self.session), cookie(headers, self.workspace))
     }
 
@@ -58,9 +58,9 @@ impl CookieNames {
         self.line(self.session, token, seconds)
     }
 
-    /// Takes the sign-in out of the browser, and what was chosen with it.
-    pub(super) fn sign_out(self) -> Result<[HeaderValue; 2], ApiError> {
-        Ok([self.line(self.session, "", 0)?, self.line(self.workspace, "", 0)?])
+    /// Takes the sign-in out of the browser. What was chosen stays, for pages that are still open and whoever signs in again.
+    pub(super) fn sign_out(self) -> Result<HeaderValue, ApiError> {
+        self.line(self.session, "", 0)
     }
 
     /// Keeps which workspace the pages are about; none for the account's own.

@@ -110,6 +110,8 @@ pub(super) async fn show_sign_up(State(accounts): State<AccountService>, uri: Ur
 #[derive(Clone)]
 pub(super) struct CookieJar {
     names: CookieNames,
+    /// The workspace that was chosen in this browser, by whoever was signed in.
+    chosen: Option<WorkspaceId>,
     seconds: u64,
 }
 
@@ -122,17 +124,31 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         let address = PublicAddress::from_request_parts(parts, state).await?;
         let runtime = Runtime::from_ref(state);
-        Ok(Self { names: CookieNames::at(&address), seconds: runtime.settings.jwt_ttl.as_secs() })
+        let names = CookieNames::at(&address);
+        let (_, chosen) = names.read(&parts.headers);
+        let chosen = chosen.and_then(|id| id.parse().ok());
+        Ok(Self { names, chosen, seconds: runtime.settings.jwt_ttl.as_secs() })
     }
 }
 
 impl CookieJar {
-    fn keep(&self, signed_in: &SignedInUser) -> ApiResult<HeaderValue> {
-        self.names.sign_in(&signed_in.token, self.seconds)
+    /// Keeps a sign-in. Whoever it is goes on in the workspace that was chosen, unless that is none of theirs.
+    async fn keep(
+        &self,
+        workspaces: &WorkspaceService,
+        signed_in: &SignedInUser,
+    ) -> ApiResult<Vec<HeaderValue>> {
+        let mut cookies = vec![self.names.sign_in(&signed_in.token, self.seconds)?];
+        if let Some(chosen) = self.chosen
+            && !workspaces.has_member(chosen, signed_in.user.id).await?
+        {
+            cookies.push(self.choose_own()?);
+        }
+        Ok(cookies)
     }
 
-    /// Takes everything away again.
-    pub(super) fn sign_out(&self) -> ApiResult<[HeaderValue; 2]> {
+    /// Takes the sign-in away again.
+    pub(super) fn sign_out(&self) -> ApiResult<HeaderValue> {
         self.names.sign_out()
     }
 
@@ -151,19 +167,21 @@ impl CookieJar {
 #[handler]
 pub(super) async fn sign_in(
     State(sign_ins): State<SignInService>,
+    State(workspaces): State<WorkspaceService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     origin: RequestOrigin,
     jar: CookieJar,
     StrangersForm { body, redirect }: StrangersForm<PasswordSignIn>,
 ) -> ApiResult {
     let signed_in = sign_ins.sign_in(body, peer.ip(), origin).await?;
-    Ok(redirect.go_with(jar.keep(&signed_in)?))
+    Ok(redirect.go_with(jar.keep(&workspaces, &signed_in).await?))
 }
 
 /// Signs in with what the provider of OpenID Connect has sent the browser back with.
 #[handler]
 pub(super) async fn redeem(
     State(oidc): State<OidcService>,
+    State(workspaces): State<WorkspaceService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     origin: RequestOrigin,
@@ -173,7 +191,7 @@ pub(super) async fn redeem(
     let scope = oidc.cookie_scope()?;
     let shown = oidc_cookies(&headers, &scope);
     let RedeemedCode { signed_in, cookie } = oidc.redeem(body, &shown, peer.ip(), origin).await?;
-    let mut response = redirect.go_with(jar.keep(&signed_in)?);
+    let mut response = redirect.go_with(jar.keep(&workspaces, &signed_in).await?);
     forget_oidc_cookie(&mut response, &cookie, &scope)?;
     Ok(response)
 }
@@ -182,21 +200,20 @@ pub(super) async fn redeem(
 #[handler]
 pub(super) async fn sign_up(
     State(accounts): State<AccountService>,
+    State(workspaces): State<WorkspaceService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     origin: RequestOrigin,
     jar: CookieJar,
     StrangersForm { body, redirect }: StrangersForm<NewAccount>,
 ) -> ApiResult {
     let signed_in = accounts.sign_up(body, peer.ip(), origin).await?;
-    Ok(redirect.go_with(jar.keep(&signed_in)?))
+    Ok(redirect.go_with(jar.keep(&workspaces, &signed_in).await?))
 }
 
 /// Takes the sign-in out of this browser. Others stay signed in: ending those is on the page of the account.
 pub(super) async fn sign_out(jar: CookieJar) -> ApiResult {
     let mut response = see_other("sign-in?said=signed-out", false);
-    for cookie in jar.sign_out()? {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
-    }
+    response.headers_mut().append(header::SET_COOKIE, jar.sign_out()?);
     Ok(response)
 }
 

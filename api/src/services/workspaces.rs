@@ -189,6 +189,11 @@ impl WorkspaceService {
         Ok((actor, JoinedWorkspace { role, ..found }))
     }
 
+    /// Whether an account is a member of a workspace, which somebody may have chosen who signs in only now.
+    pub(crate) async fn has_member(&self, id: WorkspaceId, user: UserId) -> Result<bool, ApiError> {
+        Ok(db::workspaces::find_joined(&self.db, user, id).await?.is_some())
+    }
+
     /// One workspace.
     pub(crate) async fn find(&self, actor: &Actor, id: WorkspaceId) -> Result<JoinedWorkspace, ApiError> {
         Ok(self.enter(actor, id).await?.1)
