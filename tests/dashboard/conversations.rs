@@ -261,8 +261,14 @@ async fn a_browser_that_loads_the_page_anew_goes_on_where_it_was() {
     browser.wait_for("[data-answer] .cite").await;
     let named = "document.querySelector('[name=session]').value";
     let before = browser.script(&format!("return {named}"), vec![]).await;
-    browser.click("[data-feedback] [value='1']").await;
+    // An impatient finger says it once, and the field for why is there afterwards.
+    let twice = "const { fetch } = window; window.sent = 0;
+        window.fetch = (...all) => { window.sent += 1; return fetch(...all); };
+        for (let at = 0; at < 2; at += 1) document.querySelector(\"[data-feedback] [value='1']\").click()";
+    browser.script(twice, vec![]).await;
     browser.wait_until("thanks", "document.querySelector('[data-feedback] .note')").await;
+    assert_eq!(browser.script("return window.sent", vec![]).await, json!(1));
+    assert!(browser.exists("[data-feedback] textarea").await);
     reload().await;
     browser.wait_for("[data-answer] .cite").await;
     assert_eq!(browser.script(&format!("return {named}"), vec![]).await, before);

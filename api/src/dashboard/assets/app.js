@@ -7,8 +7,24 @@ document.documentElement.classList.add("scripted");
 /** What is said where a browser would say it in words of its own. */
 export const UNREACHABLE = "The service cannot be reached. What you wrote is still here; try again.";
 
-/** Sends a form, and gives the answer as JSON. Never throws: what fails is told in `error`. */
+/** The forms that are on their way. */
+const sending = new WeakSet();
+
+/**
+ * Sends a form, and gives the answer as JSON. Never throws: what fails is told in `error`. Nothing is sent, and nothing given, while the
+ * form is on its way.
+ */
 export async function send(form, submitter) {
+  if (sending.has(form)) return undefined;
+  sending.add(form);
+  form.setAttribute("aria-busy", "true");
+  const sent = await sendNow(form, submitter);
+  sending.delete(form);
+  form.removeAttribute("aria-busy");
+  return sent;
+}
+
+async function sendNow(form, submitter) {
   const filled = new FormData(form, submitter);
   // A file goes as it is; what was written, as a browser sends it.
   const body = form.enctype === "multipart/form-data" ? filled : new URLSearchParams(filled);
@@ -203,12 +219,9 @@ document.addEventListener("submit", async (event) => {
   // What shows a page and changes nothing is sent by the browser itself.
   if (!form.matches("[data-form]") || event.defaultPrevented || event.submitter?.hasAttribute("formaction")) return;
   event.preventDefault();
-  if (form.dataset.sending) return;
-  form.dataset.sending = "yes";
-  form.setAttribute("aria-busy", "true");
-  const { answer, url, error, data } = await send(form, event.submitter);
-  delete form.dataset.sending;
-  form.removeAttribute("aria-busy");
+  const sent = await send(form, event.submitter);
+  if (!sent) return;
+  const { answer, url, error, data } = sent;
   if (error?.code === "changed_meanwhile") showProblem(form, error, { ...data, current: new URL(data.current, url) });
   else if (error) showProblem(form, error);
   // It is answered with a page that shows something once: sent again under its nonce it makes nothing more, and the browser opens it.

@@ -113,7 +113,7 @@ function takeUp() {
     box.value = before.asked;
     for (const input of values()) input.value = before.values?.[input.name] ?? input.value;
     // Whoever comes back to the page is given the fields as they left them, this one emptied, when all has loaded.
-    addEventListener("pageshow", () => (box.value ||= before.asked), { once: true });
+    addEventListener("pageshow", () => running || (box.value ||= before.asked), { once: true });
   }
   if (before.asked && !isShown) {
     unanswered = element("p", "note", "The page was loaded anew before this was answered. Your question is below: ask it again.");
@@ -339,7 +339,10 @@ talk.addEventListener("submit", async (event) => {
   const feedback = event.target.closest("[data-feedback]");
   if (!feedback) return;
   event.preventDefault();
-  const { error } = await send(feedback, event.submitter);
+  const sent = await send(feedback, event.submitter);
+  if (!sent) return;
+  const { error } = sent;
+  feedback.querySelector(".wrong")?.remove();
   const text = error ? wordsOf(error) : "Thank you. Your feedback is kept with the answer.";
   const told = element("p", error ? "wrong" : "note", text);
   told.tabIndex = -1;
@@ -351,7 +354,7 @@ talk.addEventListener("submit", async (event) => {
   } else {
     feedback.replaceWith(told);
   }
-  keepShown();
+  if (!error) keepShown();
   told.focus();
   // Above the form for the next question, whole.
   if (feedback.isConnected) feedback.scrollIntoView({ block: "nearest" });
