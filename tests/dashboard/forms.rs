@@ -423,3 +423,39 @@ async fn a_file_that_is_sent_when_the_sign_in_has_ended_is_sent_again_by_its_but
     assert_no_complaints(&browser).await;
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_shown_once_is_copied_by_a_button_that_says_so() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = service().await;
+    service.signed_up("ada@example.com").await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/members", service.base_url())).await;
+    browser.click("form[action*='members?'] button.main").await;
+    browser.wait_for(".notice .copied").await;
+    let copy =
+        "window.copied = []; navigator.clipboard.writeText = async (text) => { window.copied.push(text); }";
+    browser.script(copy, vec![]).await;
+    browser.click(".notice button").await;
+    browser
+        .wait_until("what is said", "document.querySelector('.notice .note')?.innerText === 'Copied.'")
+        .await;
+    let copied = browser.script("return window.copied", vec![]).await;
+    assert_eq!(copied, json!([browser.value(".notice .copied").await]));
+    // Where browsers do not have that, it is copied otherwise, or can be by hand; whoever uses keys stays there.
+    let refuse = "navigator.clipboard.writeText = async () => { throw new Error('no'); };
+        document.execCommand = () => window.allowed";
+    browser.script(refuse, vec![]).await;
+    for (allowed, words, focused) in
+        [(true, "Copied.", ".notice button:focus"), (false, "did not let it", ".notice .copied:focus")]
+    {
+        browser.script("window.allowed = arguments[0]", vec![json!(allowed)]).await;
+        browser.script("document.querySelector('.notice .note').textContent = ''", vec![]).await;
+        browser.click(".notice button").await;
+        let said = format!("document.querySelector('.notice .note').innerText.includes({})", json!(words));
+        browser.wait_until("what is said", &said).await;
+        assert!(browser.exists(focused).await, "{focused}");
+    }
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}

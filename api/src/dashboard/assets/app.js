@@ -300,6 +300,40 @@ export function localiseTimes(part) {
 
 // --- small things ---
 
+/** Puts a text where it is pasted from, and tells whether that worked. The focus stays where it is. */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Without TLS, and in some frames, browsers have no other way.
+    const focused = document.activeElement;
+    const area = document.body.appendChild(document.createElement("textarea"));
+    area.className = "hidden-text";
+    area.value = text;
+    area.select();
+    const isCopied = document.execCommand("copy");
+    area.remove();
+    focused?.focus();
+    return isCopied;
+  }
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("[data-copy-field]");
+  if (!button) return;
+  const field = button.parentElement.querySelector("input");
+  const said = button.parentElement.querySelector('[role="status"]');
+  // So that it is said again, too.
+  said.textContent = "";
+  if (await copyText(field.value)) {
+    said.textContent = "Copied.";
+    return;
+  }
+  said.textContent = "The browser did not let it be copied. It is selected: copy it yourself.";
+  field.select();
+});
+
 document.addEventListener("change", (event) => {
   if (!event.target.matches("[data-select-all]")) return;
   for (const input of event.target.form.querySelectorAll('input[name="ids:list"]')) input.checked = event.target.checked;

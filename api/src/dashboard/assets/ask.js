@@ -1,6 +1,6 @@
 // Asking: the answer as it comes, its sources beside it, and a word on whether it helped.
 
-import { UNREACHABLE, localiseTimes, send, wordsOf, write } from "./app.js";
+import { UNREACHABLE, copyText, localiseTimes, send, wordsOf, write } from "./app.js";
 
 const talk = document.querySelector("[data-talk]");
 const form = talk.querySelector("[data-ask]");
@@ -300,25 +300,15 @@ talk.addEventListener("click", async (event) => {
   const copy = event.target.closest("[data-copy]");
   if (copy) {
     const text = copy.closest("[data-answer]").querySelector("[data-copied]").value;
-    await copyText(text);
-    say("The answer and its sources are copied.");
-    copy.textContent = "Copied";
+    const isCopied = await copyText(text);
+    say(isCopied ? "The answer and its sources are copied." : "The browser did not let them be copied.");
+    copy.textContent = isCopied ? "Copied" : "Not copied";
   }
 });
 
 talk.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && opener) closeSource();
 });
-
-async function copyText(text) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // Without TLS browsers have no other way.
-  const area = document.body.appendChild(element("textarea", "hidden-text"));
-  area.value = text;
-  area.select();
-  document.execCommand("copy");
-  area.remove();
-}
 
 // --- feedback ---
 
