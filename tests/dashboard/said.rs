@@ -36,7 +36,7 @@ async fn a_failure_leaves_the_menu_to_whoever_is_signed_in() {
     let service = service().await;
     // The first account is the operator's.
     service.signed_up("ada@example.com").await;
-    service.signed_up("ben@example.com").await;
+    let ben = service.signed_up("ben@example.com").await;
     let client = service.client();
     let (mut visits, stranger) = (Visits::new(&service, &client), Visits::new(&service, &client));
     visits.sign_in("ben@example.com").await;
@@ -60,6 +60,17 @@ async fn a_failure_leaves_the_menu_to_whoever_is_signed_in() {
     let (status, page) = open(&stranger, "/nothing-is-called-so").await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert!(page.contains("There is nothing here") && !page.contains(MENU), "{page}");
+
+    // What is gone when something is to be done with it, by a button that is pressed twice, is said to be so, and its list is near.
+    let invitations = format!("/workspaces/{}/invitations", id(ben.user()));
+    let invitation = ben.create(&invitations, &json!({"role": "asker"})).await;
+    let withdraw = format!("/members/invitations/{}/withdraw", id(&invitation));
+    assert_eq!(visits.submit(&withdraw, &[]).await.status(), StatusCode::SEE_OTHER);
+    let again = visits.submit(&withdraw, &[]).await;
+    assert_eq!(again.status(), StatusCode::NOT_FOUND);
+    let page = text_of(again).await;
+    assert!(page.contains("It is not there any more") && page.contains(MENU), "{page}");
+    assert!(page.contains("<a class=\"button\" href=\"../../../members\">Members</a>"), "{page}");
 
     // What was sent and is wrong has it too, and shows code as code.
     let tool = [("name", "Compute"), ("type", "COMPUTE_ALPHA")];

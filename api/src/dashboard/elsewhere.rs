@@ -69,7 +69,8 @@ async fn framed(mut asked: Parts, state: &AppState, kind: ApiErrorKind, mut resp
     if kind == ApiErrorKind::NotFound && !is_alone && is_link(&asked.method, asked.uri.path()) {
         return offer(frame, &asked).unwrap_or(response);
     }
-    response.extensions_mut().insert(FailureFrame::new(frame));
+    let was_sent = !asked.method.is_safe();
+    response.extensions_mut().insert(FailureFrame::new(frame, was_sent));
     response
 }
 

@@ -10,7 +10,7 @@ use axum::{
 
 use super::{
     NOTHING_HERE, PagePolicy,
-    frame::Frame,
+    frame::{Frame, NavigationLink},
     html,
     labels::field_label,
     text::{self, TextSpan},
@@ -27,16 +27,25 @@ const NOTHING_SHOWN: (&str, &str) = (
     "There is nothing to see here",
     "Something was done from this address, and it shows nothing by itself. Go back in your browser, or on to a page.",
 );
+/// What is said where something was to be done with what is not there; the same to those who may not see it.
+const GONE: (&str, &str) = (
+    "It is not there any more",
+    "Nothing was done: what this was about was deleted, taken back or used since, or it is not yours to see.",
+);
 /// What is said above the fields of a form that are wrong. The scripts of the pages say the same.
 const WRONG_FIELDS: &str = "Some fields need another value; see below.";
 
 /// What stands around the page of a failure. It goes with the answer of whoever is signed in, up to where its page is written.
 #[derive(Clone)]
-pub(crate) struct FailureFrame(Arc<Frame>);
+pub(crate) struct FailureFrame {
+    frame: Arc<Frame>,
+    /// Something was to be done, and not only to be seen.
+    was_sent: bool,
+}
 
 impl FailureFrame {
-    pub(super) fn new(frame: Frame) -> Self {
-        Self(Arc::new(frame))
+    pub(super) fn new(frame: Frame, was_sent: bool) -> Self {
+        Self { frame: Arc::new(frame), was_sent }
     }
 }
 
@@ -99,6 +108,8 @@ struct FramedErrorPage<'a> {
     failure: FailureWords<'a>,
     request_id: &'a str,
     hint: &'a str,
+    /// The list that has what was looked for, or had it.
+    list: Option<NavigationLink>,
 }
 
 /// The answer to a person's request that failed, for a path that is so many folders below the root.
@@ -110,7 +121,9 @@ pub(crate) fn error_response(
 ) -> Response {
     let error = &with_wait(error.clone());
     let without_fields = |words| FailureWords { message: text::spans(words), fields: Vec::new() };
+    let was_sent = frame.is_some_and(|frame| frame.was_sent);
     let (title, failure) = match error.kind {
+        ApiErrorKind::NotFound if was_sent => (GONE.0, without_fields(GONE.1)),
         ApiErrorKind::NotFound => (NOTHING_HERE.0, without_fields(NOTHING_HERE.1)),
         ApiErrorKind::MethodNotAllowed => (NOTHING_SHOWN.0, without_fields(NOTHING_SHOWN.1)),
         _ => (DID_NOT_WORK, FailureWords::of(error)),
@@ -126,9 +139,12 @@ pub(crate) fn error_response(
     };
     let status = status_of(error);
     let page = match frame {
-        Some(FailureFrame(frame)) => {
+        Some(FailureFrame { frame, .. }) => {
             let frame: &Frame = frame;
-            html(&PagePolicy::Own, status, &FramedErrorPage { frame, title, failure, request_id, hint })
+            let is_missing = matches!(error.kind, ApiErrorKind::NotFound | ApiErrorKind::MethodNotAllowed);
+            let list = frame.links().into_iter().find(|link| is_missing && link.is_current);
+            let page = FramedErrorPage { frame, title, failure, request_id, hint, list };
+            html(&PagePolicy::Own, status, &page)
         }
         None => {
             let root = "../".repeat(depth);
