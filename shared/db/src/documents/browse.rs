@@ -283,7 +283,9 @@ async fn candidates(
         if let (DocumentOrder::Name, Some(after)) = (order, after) {
             // Where the list was, though that document may have been deleted since: its row is there for a while.
             query
-                .push(" AND (SUBSTR(d.name, 1, 200), d.id) > ((SELECT SUBSTR(p.name, 1, 200) FROM documents p WHERE p.id = ")
+                .push(" AND (SUBSTR(d.name, 1, 200), d.id) > ((SELECT SUBSTR(p.name, 1, 200) FROM documents p WHERE p.workspace_id = ")
+                .push_bind(workspace)
+                .push(" AND p.id = ")
                 .push_bind(after)
                 .push("), ")
                 .push_bind(after)

@@ -95,6 +95,19 @@ async fn documents_are_found_by_a_value_of_their_metadata_as_searches_find_them(
 }
 
 #[tokio::test]
+async fn how_a_document_of_another_workspace_is_called_cannot_be_told_from_a_list_behind_it() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        document(&t.db, owner, "zebra", at(0)).await;
+        let theirs = plain(other, "horse");
+        commit!(t.db, |tx| documents::insert(tx, &theirs, at(0)));
+        let (all, order) = (DocumentFilter::default(), DocumentOrder::Name);
+        let behind = browse(&t.db, owner, &all, order, Some(theirs.id), 10).await.unwrap();
+        assert!(behind.is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn documents_with_a_value_come_page_by_page_from_among_many_that_look_alike() {
     for t in &both().await {
         let owner = workspace(&t.db, at(0)).await;
