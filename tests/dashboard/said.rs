@@ -7,7 +7,7 @@ use reqwest::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{QUESTION, Visits, agent_with_report, form_addresses, location, service, sign_in};
+use super::{QUESTION, Visits, agent_with_report, form_addresses, location, people::Team, service, sign_in};
 use crate::support::{
     browser::Browser,
     client::{data, id, send},
@@ -80,6 +80,29 @@ async fn a_failure_leaves_the_menu_to_whoever_is_signed_in() {
     assert!(page.contains(MENU) && page.contains("<code>app_id</code>") && !page.contains('`'), "{page}");
     let tools = text_of(visits.get("/tools").await).await;
     assert!(tools.contains("href=\"docs/#/Tools/createTool\""), "{tools}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_removed_while_a_page_is_open_is_told_so_there() {
+    let Some(browser) = Browser::start().await else { return };
+    let Team { service, ben, workspace, inside, .. } = Team::with("editor").await;
+    let web = Web::start().await;
+    // As long as it is read, the page asks often.
+    let slow = json!({"name": "Slow", "type": "URL", "url": web.hang("/slow")});
+    inside.create_document(&slow).await;
+    sign_in(&browser, &service, "ben@example.com").await;
+    browser.select("#workspace", id(&workspace)).await;
+    browser.click_text("button", "Change").await;
+    browser
+        .wait_until("the workspace", "document.querySelector('#workspace option[selected]').text === 'Team'")
+        .await;
+    browser.goto(&format!("{}/documents", service.base_url())).await;
+    browser.wait_for("#rows[data-live='2']").await;
+    let member = format!("/workspaces/{}/members/{}", id(&workspace), id(ben.user()));
+    assert!(inside.delete(&member).await.0.is_success());
+    let told = "document.querySelector('.notice')?.innerText.includes('you are no member of it any more')";
+    browser.wait_until("what is said", told).await;
+    browser.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

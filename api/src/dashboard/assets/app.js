@@ -278,7 +278,9 @@ async function follow() {
     }
     try {
       const response = await fetch(location.href, { headers: { Accept: "text/html" } });
-      if (response.redirected || response.status === 404) return openAnew();
+      // What is said there is said once: asked for again, this page may be another workspace's already.
+      if (response.redirected) return location.replace(response.url);
+      if (response.status === 404) return openAnew();
       if (!response.ok) throw new Error(response.statusText);
       seconds = takeOver(new DOMParser().parseFromString(await response.text(), "text/html"));
     } catch {
