@@ -7,7 +7,8 @@ use lectern_db::{Db, usage, usage::MonthlyUsage};
 use lectern_shared::{clock::Clock, ids::WorkspaceId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tracing::Instrument;
+
+use super::recorder::RunRecorder;
 
 /// Something that whoever asks keeps for a run: dropped once what the run used is written down, however it ended.
 #[derive(Clone)]
@@ -36,6 +37,8 @@ pub(super) struct UsageLedger(Arc<LedgerState>);
 struct LedgerState {
     db: Db,
     clock: Clock,
+    /// What stopping waits for.
+    recorder: RunRecorder,
     workspace: WorkspaceId,
     used: Mutex<LedgerTotals>,
     /// Dropped when everything is written.
@@ -52,10 +55,11 @@ impl UsageLedger {
     pub(super) fn new(
         db: Db,
         clock: Clock,
+        recorder: RunRecorder,
         workspace: WorkspaceId,
         reservation: Option<RunReservation>,
     ) -> Self {
-        Self(Arc::new(LedgerState { db, clock, workspace, used: Mutex::default(), reservation }))
+        Self(Arc::new(LedgerState { db, clock, recorder, workspace, used: Mutex::default(), reservation }))
     }
 
     /// Adds what one answer of a model used.
@@ -67,11 +71,11 @@ impl UsageLedger {
 
     /// Writes down what was used so far, whatever becomes of the caller. What cannot be written is tried again when the last clone goes.
     pub(super) async fn settle(&self) {
-        let ledger = self.clone();
+        let (ledger, LedgerState { recorder, workspace, .. }) = (self.clone(), &*self.0);
         // In a task of its own: what it has taken of the ledger would be lost with a client that hangs up meanwhile.
-        let written = tokio::spawn(async move { ledger.write_down().await }.in_current_span());
+        let write = async move { ledger.write_down().await };
         // It fails only when the process is ending.
-        let _ = written.await;
+        let _ = recorder.record_little(&Handle::current(), *workspace, write).await;
     }
 
     async fn write_down(&self) {
@@ -93,7 +97,7 @@ impl Drop for LedgerState {
         }
         let (db, clock, workspace) = (self.db.clone(), self.clock.clone(), self.workspace);
         let reservation = self.reservation.take();
-        runtime.spawn(async move {
+        self.recorder.record_little(&runtime, workspace, async move {
             let _reservation = reservation;
             if let Err(error) = write(&db, &clock, workspace, used).await {
                 tracing::error!(%error, %workspace, "what a run used is not counted");
@@ -126,20 +130,29 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_a_run_used_counts_although_its_client_hangs_up_while_it_is_written_down() {
+    async fn what_a_run_used_counts_whenever_its_client_hangs_up_and_stopping_waits_for_it() {
         for t in &both().await {
             let owner = workspace(&t.db, at(0)).await;
+            let counted = async || usage::of_month(&t.db, owner, at(0).month_start()).await.unwrap().tokens;
+            let recorder = RunRecorder::default();
             let (kept, is_over) = oneshot::channel::<()>();
             let reservation = Some(RunReservation::of(kept));
-            let ledger = UsageLedger::new(t.db.clone(), Clock::manual(at(0)), owner, reservation);
+            let ledger =
+                UsageLedger::new(t.db.clone(), Clock::manual(at(0)), recorder.clone(), owner, reservation);
             ledger.add(7, None);
+            // While it is written down.
             let mut settling = Box::pin(ledger.settle());
             assert!(poll!(&mut settling).is_pending());
             drop(settling);
+            // Whoever reads it afterwards waits for it, as stopping does.
+            recorder.settled(owner).await;
+            assert_eq!(counted().await, 7, "{}", t.name);
+            // Before it is.
+            ledger.add(3, None);
             drop(ledger);
+            recorder.finish().await;
+            assert_eq!(counted().await, 10, "{}", t.name);
             assert!(is_over.await.is_err(), "it is dropped when all is written");
-            let counted = usage::of_month(&t.db, owner, at(0).month_start()).await.unwrap();
-            assert_eq!(counted.tokens, 7, "{}", t.name);
         }
     }
 }

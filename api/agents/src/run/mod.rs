@@ -264,7 +264,8 @@ async fn run_and_store(
     let (agent, owner) = (asked.agent.id, asked.owner);
     let started = Instant::now();
     let reservation = asked.question.reservation.take();
-    let ledger = UsageLedger::new(parts.db.clone(), parts.clock.clone(), owner.workspace_id, reservation);
+    let (db, clock, recorder) = (parts.db.clone(), parts.clock.clone(), parts.recorder.clone());
+    let ledger = UsageLedger::new(db, clock, recorder, owner.workspace_id, reservation);
     let bounds = RunBounds {
         limits: None,
         started,

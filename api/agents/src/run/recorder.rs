@@ -5,7 +5,11 @@ use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use lectern_shared::ids::WorkspaceId;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, Semaphore},
+    task::JoinHandle,
+};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
@@ -70,6 +74,21 @@ impl RunRecorder {
             drop((pending, place));
         };
         self.0.tasks.spawn(written.in_current_span());
+    }
+
+    /// The same for a little that needs no place: it may be part of what has one, or be left by a caller that is dropped.
+    pub(super) fn record_little(
+        &self,
+        runtime: &Handle,
+        workspace: WorkspaceId,
+        write: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        let pending = self.begin(workspace);
+        let written = async move {
+            write.await;
+            drop(pending);
+        };
+        self.0.tasks.spawn_on(written.in_current_span(), runtime)
     }
 
     fn begin(&self, workspace: WorkspaceId) -> PendingRecord {
