@@ -306,9 +306,13 @@ async fn credentials_open_the_source_and_go_nowhere_else() {
 }
 
 #[test]
-fn a_command_that_reads_a_file_says_that_a_folder_is_none() {
+fn a_command_that_reads_a_file_says_that_a_folder_or_a_pipe_is_none() {
     let setup = Service::in_mode(Mode::Embedded);
-    let folder = setup.data_dir().to_str().expect("a path of plain text");
-    let ran = lectern(&setup, &["parse", folder]);
-    assert!(!ran.status.success() && ran.log.contains("it must be a file"), "{ran:#?}");
+    let (folder, pipe) = (setup.data_dir(), setup.data_dir().join("pipe"));
+    // Nobody will ever write into it.
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it runs").success());
+    for path in [folder, pipe.as_path()] {
+        let ran = lectern(&setup, &["parse", path.to_str().expect("a path of plain text")]);
+        assert!(!ran.status.success() && ran.log.contains("it must be a file"), "{ran:#?}");
+    }
 }

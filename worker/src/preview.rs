@@ -1,6 +1,6 @@
 //! How a file would be read and cut, without a service: for operators and for measuring.
 
-use std::{path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use lectern_sandbox::{Sandbox, SandboxConfig};
 use lectern_shared::{
@@ -59,15 +59,17 @@ pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Res
         let error = failure.into_error();
         format!("{}: {}", error.code, error.message)
     };
-    let file = File::open(path).await.map_err(|error| format!("{}: {error}", path.display()))?;
-    let about = file.metadata().await.map_err(|error| error.to_string())?;
-    if !about.is_file() {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    // Before it is opened: a pipe would be opened when somebody writes into it.
+    if !tokio::fs::metadata(path).await.map_err(failed)?.is_file() {
         // Parsers go back and forth in it.
         return Err(format!("{}: it must be a file, and is a folder, a pipe or a device", path.display()));
     }
+    let file = File::open(path).await.map_err(failed)?;
+    let bytes = file.metadata().await.map_err(failed)?.len();
     let download = DownloadedFile {
         file,
-        bytes: about.len(),
+        bytes,
         content_type: None,
         charset: None,
         url: None,
