@@ -37,7 +37,7 @@ pub enum DbErrorKind {
 }
 
 /// What the driver says of connections that cannot be had is only that its time was over, whatever it was that kept it.
-const NO_CONNECTION: &str = "no connection could be had in time: all are in use, or the database lets none be made, and `lectern doctor` says why it does not";
+const NO_CONNECTION: &str = "no connection could be had in time: all are in use, or PostgreSQL lets none be made (`lectern doctor` says why)";
 
 /// PostgreSQL's `too_many_connections`: all of the server, or all that the role or the database may have.
 const TOO_MANY_CONNECTIONS: &str = "53300";
