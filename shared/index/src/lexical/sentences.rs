@@ -27,6 +27,9 @@ const LONGEST_ABBREVIATION: usize = 32;
 /// The most words of a heading that begins an item of a list.
 const MAX_OPENING_WORDS: usize = 3;
 
+/// The most bytes of it, with its number: however many numbers follow each other with full stops behind them, the item has begun.
+const LONGEST_OPENING: usize = 128;
+
 /// A sentence, and where it stands.
 #[derive(Debug)]
 pub(super) struct PlacedSentence {
@@ -80,11 +83,15 @@ pub(super) fn placed_sentences(text: &str, language: Language) -> Vec<PlacedSent
 
 /// Whether an item has but its number so far, or a short heading: "3. Budget." of "3. Budget. It was approved."
 fn is_opening(beginning: &str) -> bool {
+    let beginning = beginning.trim();
+    if beginning.len() > LONGEST_OPENING {
+        return false;
+    }
     let words = beginning.split_whitespace().filter(|word| word.contains(char::is_alphabetic));
     // In scripts without blanks two characters are a word.
     let is_unspaced = |word: &str| word.contains(|c: char| GramScript::of(c).is_some());
     let count = |word: &str| if is_unspaced(word) { word.chars().count().div_ceil(2) } else { 1 };
-    words.map(count).sum::<usize>() <= MAX_OPENING_WORDS && beginning.trim_end().ends_with(['.', '。'])
+    words.map(count).sum::<usize>() <= MAX_OPENING_WORDS && beginning.ends_with(['.', '。'])
 }
 
 /// The paragraphs of a text, and whether they are rows that are written field by field.
@@ -194,10 +201,10 @@ const fn writes_ordinals_with_full_stops(language: Language) -> bool {
 /// Passes on a sentence without its outer white space, in pieces of at most so many characters.
 fn cut(text: &str, range: Range<usize>, most: usize, mut push: impl FnMut(Range<usize>)) {
     let mut start = range.start;
+    let last = start + text[range].trim_end().len();
     loop {
-        let rest = &text[start..range.end];
-        start += rest.len() - rest.trim_start().len();
-        let rest = text[start..range.end].trim_end();
+        start += text[start..last].len() - text[start..last].trim_start().len();
+        let rest = &text[start..last];
         if rest.is_empty() {
             return;
         }

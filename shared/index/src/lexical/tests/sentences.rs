@@ -101,6 +101,7 @@ fn the_number_of_an_item_and_a_heading_of_a_word_or_two_are_no_sentences() {
         ["参加人员：张三、李四", "一、预算。董事会批准了预算。", "李四反对。", "（二）仓库。推迟决定。"]
     );
     assert_eq!(split("Budget. It was approved."), ["Budget.", "It was approved."]);
+    assert!(split(&"1. ".repeat(100)).len() > 1, "there is an end to what can be a number");
 }
 
 #[test]
@@ -135,6 +136,7 @@ fn a_sentence_without_an_end_is_cut_between_words() {
     assert_eq!(split(&unbroken).concat(), unbroken);
     assert!(split(&unbroken).iter().all(|piece| piece.chars().count() <= MAX_SENTENCE_CHARS));
     assert_eq!(split(&"x".repeat(1_000)).concat().len(), 1_000);
+    assert_eq!(split(&format!("{}{}\n", "x".repeat(500), " ".repeat(500))).concat().len(), 500);
 }
 
 #[test]
