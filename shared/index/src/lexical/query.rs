@@ -239,14 +239,15 @@ impl LexicalQuery {
         words.map(|(slot, weight)| if is_number(slot) { *weight } else { 0.0 }).collect()
     }
 
-    /// Whether a compound is there: any of its words, but of a code a whole, or all parts.
+    /// Whether a compound that counts is there: any of its words that do, but of a code a whole, or all parts. Those are needed whether they
+    /// count or not: `B-102` is not `A-102`, although an "a" says nothing by itself.
     fn is_there(&self, unit: Range<usize>, weights: &[f32], present: &impl Fn(usize) -> bool) -> bool {
-        let is_code = self.share(unit.clone()) > 1.0;
-        let mut counted = unit.filter(|at| weights.get(*at).is_some_and(|weight| *weight > 0.0));
-        if !is_code {
+        let counts = |at: &usize| weights.get(*at).is_some_and(|weight| *weight > 0.0);
+        let mut counted = unit.clone().filter(counts).peekable();
+        if self.share(unit.clone()) <= 1.0 || counted.peek().is_none() {
             return counted.any(present);
         }
-        let (wholes, parts): (Vec<usize>, Vec<usize>) = counted.partition(|at| self.slots[*at].whole);
+        let (wholes, parts): (Vec<usize>, Vec<usize>) = unit.partition(|at| self.slots[*at].whole);
         wholes.into_iter().any(present) || (!parts.is_empty() && parts.into_iter().all(present))
     }
 
