@@ -118,7 +118,7 @@ const LISTS: [(Language, &str); 12] = [
 /// is left of "I'm".)
 const ENGLISH_LOOKALIKES: &str = "ad ai al ante att bare ben bin com come comment con dan del den die dies dig din dog \
      door dos dove due ed eg em en end er era fa font fra fut ha ham hans hat hay hem hoe hun im inn ins io jo ken la las li lo \
-     los ma man mange mas med meg men met mi mia mina mine mir mis mit mod moi na nada nas ned nos nun om op os par para pas \
+     los ma man manga mange mas med meg men met mi mia mina mine mir mis mit mod moi na nada nas ned nos nun oft om op os par para pas \
      per plus poco pour reeds sea sera si sin sine sit son sono sous sur sus ta tan te ti til till ton tot tout ud um un ut \
      van var vi vid ville vos want war";
 
