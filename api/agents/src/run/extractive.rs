@@ -11,10 +11,7 @@ use super::{
     setup::RunSetup,
     sources::{ExcerptPassage, NumberedSource},
 };
-use crate::{
-    AgentError,
-    answer::{cite::AnswerCitation, quote::verify_quote},
-};
+use crate::{AgentError, answer::cite::AnswerCitation};
 
 /// Passages that are quoted.
 const QUOTED: usize = 3;
@@ -108,18 +105,23 @@ fn quote(
     text: &mut String,
     citations: &mut Vec<AnswerCitation>,
 ) {
-    let passage = &source.found.text;
-    let quote = passage.get(range).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some(said) = source.found.text.get(range.clone()) else { return };
+    let quote = said.split_whitespace().collect::<Vec<_>>().join(" ");
     if citations.iter().any(|earlier| earlier.quote == quote) {
         return;
     }
-    let found = verify_quote(&quote, passage);
+    // The same words may stand in other places of the passage, too.
+    let of_part = |part| origin(part, source.page(part, Some(&range)));
+    let origin = source.part(Some(&range)).map(of_part).unwrap_or_default();
     // Writing to a string cannot fail.
-    let of_part = |part| origin(part, source.page(part, found.as_ref()));
-    let origin = source.part(found.as_ref()).map(of_part).unwrap_or_default();
     let _ = write!(text, "\n\n“{quote}{}{origin})", behind_quote(source.n));
-    let verified = found.is_some();
-    citations.push(AnswerCitation { n: source.n, verified, range: found, quote, markers: Vec::new() });
+    citations.push(AnswerCitation {
+        n: source.n,
+        verified: true,
+        range: Some(range),
+        quote,
+        markers: Vec::new(),
+    });
 }
 
 /// What stands between a quote and its origin.
@@ -147,5 +149,27 @@ fn origin(passage: &ExcerptPassage, page: Option<u32>) -> String {
         (Some(first), Some(last)) if first < last => format!("{name}, pages {first}–{last}"),
         (Some(page), _) => format!("{name}, page {page}"),
         (None, _) => name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::{ids::DocumentId, model::place::SourceSpan};
+
+    use super::*;
+    use crate::run::sources::RetrievedExcerpt;
+
+    #[test]
+    fn a_quotation_stands_where_it_answers_and_not_where_the_same_words_are_first() {
+        let text = "## Office\n\nIt opens at nine. Closed on Tuesday ... and on Friday.\n\n\
+                    ## Workshop\n\nIt opens at eight. Closed on Tuesday ... and on Friday.\n";
+        let found = RetrievedExcerpt::whole(DocumentId::generate(), "hours.md", SourceSpan::default(), text);
+        let question = LexicalQuery::new("Is the workshop closed on Tuesday?");
+        let answer = quote_best(&question, &[NumberedSource { n: 1, found }]);
+        let [citation] = answer.citations.as_slice() else { panic!("{}", answer.text) };
+        assert_eq!(citation.quote, "Closed on Tuesday ... and on Friday.");
+        let start = text.rfind("Closed").unwrap();
+        assert_eq!(citation.range, Some(start..start + citation.quote.len()));
+        assert!(citation.verified);
     }
 }
