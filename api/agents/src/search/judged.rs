@@ -1,5 +1,6 @@
-//! What filters were found to say of a set of documents. A page or an agent asks with the same few of them again and again, and until a
-//! document changes none has to be held against each document a second time.
+//! What filters were found to say of a set of documents. A page or a program searches the whole workspace with the same few of them again and
+//! again, and until a document changes none has to be held against each document a second time. What is found of a part of the documents
+//! alone, such as an agent's, is not remembered.
 
 use std::sync::Arc;
 
