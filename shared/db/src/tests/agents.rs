@@ -3,6 +3,7 @@
 mod briefing;
 mod deletion;
 mod linkable;
+mod links;
 
 use lectern_shared::{
     clock::Timestamp,
