@@ -28,6 +28,9 @@ const SINGLE: f32 = 0.5;
 /// another thing of which the same is told.
 const CODE: f32 = 2.0;
 
+/// The most letters that a code begins with.
+const CODE_LETTERS: usize = 4;
+
 /// The fewest digits of a number that tells one thing from another: with fewer it is mostly an amount ("two dogs").
 const MIN_DIGITS: usize = 2;
 
@@ -269,9 +272,10 @@ impl LexicalQuery {
 
 /// How many words the compound of a token counts for in the share of a question that a text has.
 fn share_of(kind: TokenKind, word: &str, may_ask: bool) -> f32 {
-    // What begins with a number is an amount: "10am".
+    // What begins with a number is an amount ("10am"), and a word with one may stand without it, too ("COVID-19").
+    let letters = word.chars().take_while(|c| c.is_alphabetic()).count();
     let is_code =
-        kind == TokenKind::Whole && word.starts_with(char::is_alphabetic) && word.contains(char::is_numeric);
+        kind == TokenKind::Whole && (1..=CODE_LETTERS).contains(&letters) && word.contains(char::is_numeric);
     let asks = may_ask && kind == TokenKind::Bigram && word.contains(|c: char| ASKING.contains(c));
     if is_code {
         CODE

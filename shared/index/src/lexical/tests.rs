@@ -387,6 +387,10 @@ fn coverage_is_the_share_of_content_words_that_are_there() {
     near(covered("How much does A-102 cost?", "Bolt A 102 is 5 euros."), 66.7);
     near(covered("How much does A-102 cost?", "B-102 costs 5 euros."), 33.3);
     near(covered("How much does SKU-9999 cost?", "SKU-1000 costs 5 euros."), 33.3);
+    assert!(
+        covered("Which COVID-19 rules apply?", "COVID rules apply to all visitors.") > 67.0,
+        "a word with a number"
+    );
     near(covered("Is it open at 10am?", "It is open at noon."), 50.0);
     // The name of a document counts for its passages that have a word themselves.
     let query = LexicalQuery::new("What is the weight of the X200?");
