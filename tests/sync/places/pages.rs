@@ -28,17 +28,29 @@ async fn a_page_that_nothing_stands_for_is_kept_whatever_it_says_that_it_is(mode
             html(page, &[]).replace("<title>", &format!("<link rel=canonical href='{canonical}'><title>"));
         web.serve(page, "text/html", body)
     };
-    // The address that it names leads back to it, is not there, says that it is this one, and is a page.
+    // The address that it names leads back to it, fails, is not there, says that it is this one, is not wanted, is a page, and is not for
+    // robots.
     serve("/back/", "/back");
     web.redirect("/back", "/back/");
+    serve("/down/", "/down");
+    web.status("/down", 500);
     serve("/nothing/", "/nothing");
     serve("/one", "/one/");
     serve("/one/", "/one");
+    serve("/out/", "/out");
+    serve("/out", "/out");
     serve("/page?from=list", "/page");
     serve("/page", "/page");
-    serve_list(&web, &["/back/", "/nothing/", "/one", "/one/", "/page?from=list"]);
-    let source = source(&client, "site", json!({"url": web.url("/")})).await;
-    let expected = ["/back/", "/nothing/", "/one", "/page"].map(|page| web.url(page));
+    serve("/shut/", "/shut");
+    serve("/shut", "/shut");
+    web.serve("/robots.txt", "text/plain", "User-agent: *\nDisallow: /shut$\n");
+    let listed = ["/back/", "/down/", "/nothing/", "/one", "/one/", "/out/", "/page?from=list", "/shut/"];
+    serve_list(&web, &listed);
+    let source = source(&client, "site", json!({"url": web.url("/"), "exclude": ["/out"]})).await;
+    let kept = |first: &str| {
+        [first, "/down/", "/nothing/", "/one", "/out/", "/page", "/shut/"].map(|page| web.url(page))
+    };
+    let expected = kept("/back/");
     let first = run(&client, &source).await;
     let listed = found(&client, &first).await;
     assert_eq!(
@@ -53,16 +65,15 @@ async fn a_page_that_nothing_stands_for_is_kept_whatever_it_says_that_it_is(mode
         assert!(listed.iter().any(is_told), "{page}: {listed:?}");
     }
     let second = run(&client, &source).await;
-    assert_eq!(counts(&second), [0, 0, 4, 0, 1], "{:?}", found(&client, &second).await);
+    assert_eq!(counts(&second), [0, 0, 7, 0, 2], "{:?}", found(&client, &second).await);
 
     // What gets a page of its own under the other address is there once.
     serve("/back", "/back");
     let body = json!({"deleteLimit": 100});
     data(client.patch(&format!("/sources/{}", id(&source)), &body).await);
     let third = run(&client, &source).await;
-    assert_eq!(counts(&third), [1, 0, 3, 1, 1], "{:?}", found(&client, &third).await);
-    let expected = ["/back", "/nothing/", "/one", "/page"].map(|page| web.url(page));
-    assert_eq!(urls(&client).await, expected);
+    assert_eq!(counts(&third), [1, 0, 6, 1, 2], "{:?}", found(&client, &third).await);
+    assert_eq!(urls(&client).await, kept("/back"));
 }
 
 async fn patterns_are_written_as_people_read_addresses(mode: Mode) {

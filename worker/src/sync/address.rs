@@ -2,8 +2,12 @@
 
 use std::borrow::Cow;
 
+use lectern_shared::file_name::extension;
 use percent_encoding::percent_decode_str;
 use url::Url;
+
+/// Codes of the signs that part an address. One that is encoded parts nothing, and is no such sign to patterns either.
+const PARTING: [&str; 6] = ["23", "26", "2F", "2f", "3F", "3f"];
 
 /// What patterns are about: the path of an address, with its query.
 pub(super) fn path_of(page: &Url) -> &str {
@@ -12,13 +16,25 @@ pub(super) fn path_of(page: &Url) -> &str {
 
 /// The same as people read it, and write it in patterns.
 pub(super) fn plain_path_of(page: &Url) -> Cow<'_, str> {
-    percent_decode_str(path_of(page)).decode_utf8_lossy()
+    let path = path_of(page);
+    if !path.contains('%') {
+        return path.into();
+    }
+    let kept = PARTING
+        .iter()
+        .fold(path.to_owned(), |path, code| path.replace(&format!("%{code}"), &format!("%25{code}")));
+    percent_decode_str(&kept).decode_utf8_lossy().into_owned().into()
 }
 
 /// The last part of an address's path, which often is a file's name.
 pub(super) fn last_segment(page: &Url) -> Option<String> {
     let name = page.path_segments()?.next_back().filter(|name| !name.is_empty())?;
     Some(percent_decode_str(name).decode_utf8_lossy().into_owned())
+}
+
+/// Whether an address ends as that of a file with one of these ends does.
+pub(super) fn ends_as(page: &Url, ends: &[&str]) -> bool {
+    extension(page.path()).is_some_and(|end| ends.contains(&end.as_str()))
 }
 
 /// Whether two addresses are of one site: `www.` and encryption make no difference.
@@ -47,5 +63,8 @@ mod tests {
         let page = url("https://a.example/über uns/é?q=ä");
         assert_eq!(path_of(&page), "/%C3%BCber%20uns/%C3%A9?q=%C3%A4");
         assert_eq!(plain_path_of(&page), "/über uns/é?q=ä");
+        // An encoded question mark begins no query: what leaves out all queries does not mean it.
+        let page = url("https://a.example/Why%3F/a%2fb%2A%25?q=a%26b%20c");
+        assert_eq!(plain_path_of(&page), "/Why%3F/a%2fb*%?q=a%26b c");
     }
 }

@@ -7,7 +7,6 @@ use lectern_parse::protocol::{Listing, ListingKind, MAX_LISTED, PageLinks, Sitem
 use lectern_sandbox::{ListOrder, Sandbox};
 use lectern_shared::{
     address::shown,
-    file_name::extension,
     model::{
         Json,
         sync::{PageDiscovery, SiteConfig, SyncCounts, SyncItem},
@@ -16,7 +15,7 @@ use lectern_shared::{
 use url::Url;
 
 use super::{
-    address::{is_same_site, last_segment, path_of, plain_path_of},
+    address::{ends_as, is_same_site, last_segment, path_of, plain_path_of},
     context::{Enumeration, SyncContext},
     failure::RunFailure,
     frontier::{Frontier, LISTED_EACH},
@@ -42,7 +41,6 @@ const LOOKED_UP: u32 = 500;
 
 /// Why a page is not asked for.
 const NOT_FOR_ROBOTS: &str = "The site's robots.txt does not let robots read it.";
-
 /// Why no document is made of a page.
 const NOT_TO_BE_KEPT: &str = "It asks not to be kept.";
 
@@ -175,13 +173,16 @@ impl SiteReader<'_, '_, '_> {
     /// Goes back to the pages that say that they are other ones: now it is known what is at the addresses that they name.
     async fn settle_names(&mut self) -> Result<(), RunFailure> {
         for named in self.spellings.take_named() {
-            if !self.spellings.is_alone(&named) {
+            if self.has_asked_enough() {
+                // What is at those addresses may be unknown.
+                self.is_complete = false;
+                break;
+            }
+            if self.spellings.is_alone(&named) {
+                self.look_at(&named.page, named.depth).await?;
+            } else {
                 let reason = format!("It says that it is {}.", named.canonical);
                 self.recorder.skip(named.page.as_str(), &reason).await?;
-            } else if self.has_asked_enough() {
-                self.is_complete = false;
-            } else {
-                self.look_at(&named.page, named.depth).await?;
             }
         }
         self.visit_frontier().await
@@ -202,6 +203,7 @@ impl SiteReader<'_, '_, '_> {
                 self.look_at(&page, depth).await?;
             } else {
                 self.is_restricted = true;
+                self.spellings.leads(&page, None);
                 self.recorder.skip(page.as_str(), NOT_FOR_ROBOTS).await?;
             }
         }
@@ -222,6 +224,7 @@ impl SiteReader<'_, '_, '_> {
             ItemState::Settled(known) => return self.go_on_from(page, depth, known.as_ref()).await,
             ItemState::Open(known) => known,
             ItemState::LeftOut => {
+                self.spellings.leads(page, None);
                 self.recorder.may_leave_out_more |= self.follows;
                 return Ok(());
             }
@@ -235,7 +238,7 @@ impl SiteReader<'_, '_, '_> {
         };
         self.requests += 1;
         let answer = self.client.get(page, validators).await?;
-        self.note_where_it_leads(page, &answer);
+        self.note_where_it_leads(page, &answer, known.as_ref());
         match (answer, known) {
             (PageAnswer::NotModified, Some(known)) => {
                 self.queue_known_links(Some(&known), depth);
@@ -261,13 +264,15 @@ impl SiteReader<'_, '_, '_> {
         }
     }
 
-    fn note_where_it_leads(&mut self, page: &Url, answer: &PageAnswer) {
+    fn note_where_it_leads(&mut self, page: &Url, answer: &PageAnswer, known: Option<&SyncItem>) {
         match answer {
             PageAnswer::Moved(redirect) => {
                 let to = redirect.to.as_ref().filter(|to| is_same_site(to, &self.start));
                 self.spellings.leads(page, to);
             }
             PageAnswer::Missing(_) => self.spellings.leads(page, None),
+            // Its document stays, if there is one.
+            PageAnswer::Failed(_) if known.is_none() => self.spellings.leads(page, None),
             PageAnswer::NotModified | PageAnswer::Page(_) | PageAnswer::Failed(_) => {}
         }
     }
@@ -304,6 +309,10 @@ impl SiteReader<'_, '_, '_> {
         depth: u32,
         known: Option<&SyncItem>,
     ) -> Result<(), RunFailure> {
+        if known.is_none_or(|known| known.seen_run != Some(self.recorder.run.id)) {
+            // It could not be had, or is gone.
+            self.spellings.leads(page, None);
+        }
         if known.is_none_or(|known| !self.follows || known.links.is_some()) {
             self.queue_known_links(known, depth);
             return Ok(());
@@ -356,6 +365,10 @@ impl SiteReader<'_, '_, '_> {
             && self.spellings.put_off(page, canonical, depth)
         {
             self.queue(canonical.clone(), depth);
+            if !self.frontier.has_seen(canonical) {
+                // It is not looked at: patterns leave it out, or there is no room.
+                self.spellings.leads(canonical, None);
+            }
             return Ok(());
         }
         let is_script = links.is_none() && ends_as(page, &SCRIPTS);
@@ -483,9 +496,4 @@ impl SiteReader<'_, '_, '_> {
         }
         Ok(pages)
     }
-}
-
-/// Whether an address ends as that of a file with one of these ends does.
-fn ends_as(page: &Url, ends: &[&str]) -> bool {
-    extension(page.path()).is_some_and(|end| ends.contains(&end.as_str()))
 }

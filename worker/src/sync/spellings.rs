@@ -1,5 +1,5 @@
 //! Pages that say that they are other ones. What such a page says counts only where there is a page at the address that it names: many a
-//! site sends whoever asks for that address back, or has nothing there.
+//! site sends whoever asks for that address back, has nothing there, or lets nobody in.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ impl PageSpellings {
         Self { instead: HashMap::new(), named: Vec::new(), is_settled: false, room: ROOM }
     }
 
-    /// Notes that there is nothing at an address, or what it redirects to.
+    /// Notes that nothing is to be had at an address, or what it redirects to.
     pub(super) fn leads(&mut self, address: &Url, to: Option<&Url>) {
         if self.takes(address, to) {
             self.instead.insert(address.clone(), to.cloned());
