@@ -181,6 +181,11 @@ const STEPS: &[MigrationStep] = &[
         description: "files that no document names",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0021_loose_files.sql")),
     },
+    MigrationStep {
+        version: 22,
+        description: "what sources call their documents",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0022_source_names.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

@@ -396,6 +396,8 @@ pub struct SyncItem {
     pub item_key: String,
     /// The document.
     pub document_id: DocumentId,
+    /// What the source last called the document; none when that was before this was noted.
+    pub name: Option<String>,
     /// The entity tag that it had.
     pub etag: Option<String>,
     /// When it was last changed, as its server wrote it.

@@ -128,9 +128,16 @@ async fn a_document_that_nobody_named_is_called_as_its_page_is_by_now(mode: Mode
     };
     serve("/a", "Prices 2025");
     serve("/b", "Hours 2025");
-    serve_list(&web, &["/a", "/b"]);
+    // What is no page is called by the name of its file.
+    let serve_file = |name: &str| {
+        let disposition = format!("attachment; filename*=UTF-8''..%2F{name}%00");
+        let headers = [("content-disposition", disposition.as_str())];
+        web.serve_with_headers("/c", "text/plain", &headers, format!("What is in {name}."));
+    };
+    serve_file("rules-2025.txt");
+    serve_list(&web, &["/a", "/b", "/c"]);
     let source = source(&client, "site", json!({"url": web.url("/")})).await;
-    assert_eq!(counts(&run(&client, &source).await), [2, 0, 0, 0, 0]);
+    assert_eq!(counts(&run(&client, &source).await), [3, 0, 0, 0, 0]);
     for document in documents(&client).await {
         client.wait_until_ingested(id(&document)).await;
         if document["name"] == "Hours 2025" {
@@ -141,14 +148,15 @@ async fn a_document_that_nobody_named_is_called_as_its_page_is_by_now(mode: Mode
     }
     serve("/a", "Prices 2026");
     serve("/b", "Hours 2026");
-    assert_eq!(counts(&run(&client, &source).await), [0, 2, 0, 0, 0]);
+    serve_file("rules-2026.txt");
+    assert_eq!(counts(&run(&client, &source).await), [0, 3, 0, 0, 0]);
     let mut names = Vec::new();
     for document in documents(&client).await {
         let document = client.wait_until_ingested(id(&document)).await;
         names.push(document["name"].as_str().expect("a name").to_owned());
     }
     names.sort();
-    assert_eq!(names, ["Prices 2026", "When to come"]);
+    assert_eq!(names, ["Prices 2026", "When to come", "rules-2026.txt"]);
     let answer = client.create("/search", &json!({"query": "prices 2026"})).await;
     assert_eq!(answer[0]["documentName"], "Prices 2026", "{answer:#}");
 }

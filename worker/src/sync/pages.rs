@@ -8,6 +8,7 @@ use lectern_sandbox::{ListOrder, Sandbox};
 use lectern_shared::{
     address::shown,
     egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits},
+    file_name::cleaned,
     format::FileFormat,
     retry::retry_after,
 };
@@ -381,7 +382,7 @@ async fn staged(response: EgressResponse) -> Result<FetchedPage, StagingFailure<
         staged,
         content_type,
         charset,
-        file_name: disposition.as_deref().and_then(file_name),
+        file_name: disposition.as_deref().and_then(file_name).and_then(|name| cleaned(&name)),
         etag,
         last_modified,
         robots,

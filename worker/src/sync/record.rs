@@ -115,8 +115,9 @@ impl<'a> RunRecorder<'a> {
     pub(super) async fn found(
         &mut self,
         known: Option<SyncItem>,
-        item: FoundItem<'_>,
+        mut item: FoundItem<'_>,
     ) -> Result<(), RunFailure> {
+        item.file_name = item.file_name.as_deref().and_then(file_name::cleaned);
         let identity =
             FileIdentity::of(&item.staged.head, item.file_name.as_deref(), item.content_type, item.charset);
         let refused = match identity {
@@ -139,7 +140,9 @@ impl<'a> RunRecorder<'a> {
             Some(known) if stays => {
                 let more = SyncCounts { bytes: item.staged.bytes.cast_signed(), ..notes::as_it_was(&known) };
                 let mut tx = self.begin(&more, Durability::Relaxed).await?;
-                self.put(&mut tx, item.key, known.document_id, item.validators, &version).await?;
+                // It is called as it was, and so is what is known of that.
+                let named = (known.document_id, known.name.as_deref());
+                self.put(&mut tx, item.key, named, item.validators, &version).await?;
                 self.commit(tx, more).await
             }
             Some(known) if known.is_alive => self.change(known, item, identity, &version).await,
@@ -236,7 +239,7 @@ impl<'a> RunRecorder<'a> {
         }
         let collections: Vec<_> = collections.iter().map(|collection| collection.id).collect();
         db::collections::put_document(&mut tx, workspace, id, &collections).await?;
-        self.put(&mut tx, item.key, id, item.validators, version).await?;
+        self.put(&mut tx, item.key, (id, Some(item.name.as_str())), item.validators, version).await?;
         items::note(&mut tx, self.run, item.key, SyncOutcome::Added, None, Some(id)).await?;
         self.commit(tx, more).await?;
         jobs.doorbell().ring(1);
@@ -298,7 +301,7 @@ impl<'a> RunRecorder<'a> {
             return Ok(false);
         }
         let document = documents::find_locked(&mut tx, workspace, id).await?.map(|(document, _)| document);
-        let is_unnamed = document.as_ref().is_some_and(|document| is_unnamed(document, item.key));
+        let is_unnamed = document.as_ref().is_some_and(|document| is_unnamed(document, known));
         let new = FileReplacement {
             r#type: document_type(identity, item.url.is_some()),
             name: is_unnamed.then_some(item.name.as_str()),
@@ -312,7 +315,7 @@ impl<'a> RunRecorder<'a> {
             self.unchanged(&SyncItem { is_alive: false, ..known.clone() }).await?;
             return Ok(false);
         }
-        self.put(&mut tx, item.key, id, item.validators, version).await?;
+        self.put(&mut tx, item.key, (id, Some(item.name.as_str())), item.validators, version).await?;
         items::note(&mut tx, self.run, item.key, SyncOutcome::Changed, None, Some(id)).await?;
         self.commit(tx, more).await?;
         jobs.doorbell().ring(1);
@@ -337,7 +340,7 @@ impl<'a> RunRecorder<'a> {
         &self,
         tx: &mut Tx,
         key: &str,
-        document: DocumentId,
+        (document, name): (DocumentId, Option<&str>),
         validators: ItemValidators<'_>,
         version: &str,
     ) -> Result<(), RunFailure> {
@@ -346,7 +349,7 @@ impl<'a> RunRecorder<'a> {
             return Ok(items::see(tx, self.run, key).await?);
         }
         self.take_back(tx, key).await?;
-        let item = SeenItem { key, document, etag, last_modified, sha256: Some(version), links };
+        let item = SeenItem { key, document, name, etag, last_modified, sha256: Some(version), links };
         Ok(items::put(tx, self.run, &item).await?)
     }
 
@@ -460,10 +463,15 @@ fn blob_file<'b>(stored: &'b StoredBlob, name: Option<&'b str>, mime: &'b str) -
     BlobFile { key: &stored.key, bytes: stored.bytes, sha256: &stored.sha256, name, mime }
 }
 
-/// Whether nobody has named a document: it is called by what was last read there, or by its key.
-fn is_unnamed(document: &Document, key: &str) -> bool {
-    let title = document.ingestion.source.as_ref().and_then(|Json(source)| source.title.as_deref());
-    document.name == document_name(title, key) || document.name == document_name(None, key)
+/// Whether nobody has named a document: it is called as its source last called it. Where that was not noted yet, a page has a title of its
+/// own, and nothing else is called by what is in it.
+fn is_unnamed(document: &Document, known: &SyncItem) -> bool {
+    if let Some(name) = &known.name {
+        return document.name == *name;
+    }
+    let source = document.ingestion.source.as_ref().filter(|_| document.r#type == DocumentType::Url);
+    let title = source.and_then(|Json(source)| source.title.as_deref());
+    [title, None].iter().any(|said| document.name == document_name(*said, &known.item_key))
 }
 
 /// What a document is called: what is said of it, in one line, or its key.

@@ -14,7 +14,7 @@ use crate::{Db, Result, Tx, execute, on};
 pub async fn find(db: &Db, source: SourceId, key: &str) -> Result<Option<SyncItem>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
-        "SELECT i.item_key, i.document_id, i.etag, i.last_modified, i.sha256, i.links, i.seen_run, d.id IS NOT NULL AS is_alive
+        "SELECT i.item_key, i.document_id, i.name, i.etag, i.last_modified, i.sha256, i.links, i.seen_run, d.id IS NOT NULL AS is_alive
          FROM source_items i LEFT JOIN documents d ON d.id = i.document_id AND d.deleted_at IS NULL
          WHERE i.source_id = $1 AND i.item_key = $2"
     )
@@ -67,6 +67,8 @@ pub struct SeenItem<'a> {
     pub key: &'a str,
     /// Its document.
     pub document: DocumentId,
+    /// What the source calls the document.
+    pub name: Option<&'a str>,
     /// Its entity tag.
     pub etag: Option<&'a str>,
     /// When it was last changed, as its server wrote it.
@@ -82,10 +84,10 @@ pub async fn put(tx: &mut Tx, run: &SyncRun, item: &SeenItem<'_>) -> Result<()> 
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO source_items (source_id, item_key, workspace_id, document_id, etag, last_modified, sha256, links, seen_run)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+            "INSERT INTO source_items (source_id, item_key, workspace_id, document_id, etag, last_modified, sha256, links, seen_run, name)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
              ON CONFLICT (source_id, item_key) DO UPDATE SET
-                 document_id = $4, etag = $5, last_modified = $6, sha256 = $7, links = $8, seen_run = $9"
+                 document_id = $4, etag = $5, last_modified = $6, sha256 = $7, links = $8, seen_run = $9, name = $10"
         )
         .bind(run.source_id)
         .bind(item.key)
@@ -96,6 +98,7 @@ pub async fn put(tx: &mut Tx, run: &SyncRun, item: &SeenItem<'_>) -> Result<()> 
         .bind(item.sha256)
         .bind(item.links.map(Json))
         .bind(run.id)
+        .bind(item.name)
     )?;
     Ok(())
 }

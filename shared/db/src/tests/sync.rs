@@ -157,9 +157,18 @@ async fn what_a_run_has_not_seen_is_gone_once_somebody_says_so() {
         let mut documents = Vec::new();
         for key in ["a", "b", "c"] {
             let document = document(&t.db, owner, key, at(0)).await;
-            let item =
-                SeenItem { key, document, etag: Some("1"), last_modified: None, sha256: None, links: None };
+            let item = SeenItem {
+                key,
+                document,
+                name: Some(key),
+                etag: Some("1"),
+                last_modified: None,
+                sha256: None,
+                links: None,
+            };
             commit!(t.db, |tx| items::put(tx, &run, &item));
+            let known = items::find(&t.db, source, key).await.unwrap().expect(t.name);
+            assert_eq!(known.name.as_deref(), Some(key), "{}", t.name);
             documents.push(document);
         }
         // Each document says where it comes from, to its own workspace, and is found by that.
@@ -268,7 +277,15 @@ async fn what_a_run_went_past_and_warns_of_is_told_with_it() {
         let first = claimed(&t.db, at(10), 1).await.expect(t.name);
         for key in ["kept", "deleted", "gone"] {
             let document = document(&t.db, owner, key, at(0)).await;
-            let item = SeenItem { key, document, etag: None, last_modified: None, sha256: None, links: None };
+            let item = SeenItem {
+                key,
+                document,
+                name: None,
+                etag: None,
+                last_modified: None,
+                sha256: None,
+                links: None,
+            };
             commit!(t.db, |tx| items::put(tx, &first, &item));
             if key == "deleted" {
                 commit!(t.db, |tx| crate::documents::delete(tx, owner, document, at(11), at(11)));
