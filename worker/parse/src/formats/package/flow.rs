@@ -8,10 +8,14 @@ const MAX_SPAN: usize = 256;
 const MAX_REPEATED: usize = 16;
 /// Longest text that may be repeated, in bytes.
 const MAX_REPEATED_TEXT: usize = 200;
+/// How many cells of a document may say what those above them say. A few letters of markup are one.
+const MAX_SAID_AGAIN: usize = 100_000;
 
 /// Text that flows into blocks. Paragraphs stand in bodies: the document's own, a cell's, a text box's, a note's; bodies nest.
 pub(super) struct FlowBuilder {
     bodies: Vec<FlowBody>,
+    /// Cells that may still say what those above them say.
+    again: usize,
 }
 
 /// What is being put together at one level.
@@ -40,7 +44,7 @@ struct FlowTable {
 impl Default for FlowBuilder {
     /// One body with nothing in it.
     fn default() -> Self {
-        Self { bodies: vec![FlowBody::default()] }
+        Self { bodies: vec![FlowBody::default()], again: MAX_SAID_AGAIN }
     }
 }
 
@@ -165,9 +169,11 @@ impl FlowBuilder {
     /// Ends the innermost cell, which is one with the cell above it. It says the same, so that its row can be understood without those above.
     pub(super) fn close_cell_below(&mut self, columns: usize) {
         let own = self.close_body();
-        let Some(table) = self.table() else { return };
-        let above = table.rows.last().filter(|_| own.is_empty() && !table.is_cut);
+        let Self { bodies, again } = self;
+        let Some(table) = bodies.last_mut().and_then(|body| body.table.as_mut()) else { return };
+        let above = table.rows.last().filter(|_| own.is_empty() && !table.is_cut && *again > 0);
         let above = above.and_then(|row| row.get(table.row.len())).filter(|above| is_short(above));
+        *again -= usize::from(above.is_some());
         let said = above.cloned().unwrap_or(own);
         table.add(said, columns);
     }
@@ -219,4 +225,29 @@ impl FlowTable {
 /// Whether a cell says so little that it may be repeated.
 fn is_short(cell: &[TextBlock]) -> bool {
     matches!(cell, [TextBlock::Paragraph(text)] if text.len() <= MAX_REPEATED_TEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cells_say_again_has_an_end() {
+        let mut flow = FlowBuilder::default();
+        flow.open_table();
+        flow.open_cell();
+        flow.push(TextBlock::Paragraph("Fruit".to_owned()));
+        flow.close_cell(1, 1);
+        flow.close_row(true);
+        for _ in 0..=MAX_SAID_AGAIN {
+            flow.open_cell();
+            flow.close_cell_below(1);
+            flow.close_row(true);
+        }
+        flow.close_table();
+        let blocks = flow.take();
+        let [TextBlock::Table(rows)] = blocks.as_slice() else { panic!("a table") };
+        let said = rows.iter().flatten().filter(|cell| !cell.is_empty()).count();
+        assert_eq!((rows.len(), said), (MAX_SAID_AGAIN + 2, MAX_SAID_AGAIN + 1));
+    }
 }
