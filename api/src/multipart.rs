@@ -11,10 +11,10 @@ use axum::{
         FromRequest, Multipart, Request,
         multipart::{Field, MultipartError},
     },
-    http::{HeaderMap, header::CONTENT_DISPOSITION},
+    http::header::CONTENT_DISPOSITION,
 };
 use futures::{StreamExt, stream};
-use percent_encoding::percent_decode_str;
+use lectern_shared::disposition::extended_file_name;
 use tokio::time::timeout;
 
 use crate::{
@@ -84,7 +84,11 @@ impl<'a> MultipartPart<'a> {
 
     /// The file that is sent as this part.
     pub(crate) fn into_file(self) -> SentFile<'a> {
-        let name = extended_file_name(self.field.headers()).unwrap_or_else(|| {
+        let disposition = self.field.headers().get(CONTENT_DISPOSITION);
+        let disposition = disposition.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+        // Forms should do without it (RFC 7578), but some clients write it, and what they put into the plain name beside it is a substitute of
+        // which not even the end need be the name's.
+        let name = disposition.and_then(extended_file_name).unwrap_or_else(|| {
             // How browsers write a quotation mark in a name. Source: HTML Standard, "multipart/form-data".
             self.field.file_name().unwrap_or_default().replace("%22", "\"")
         });
@@ -102,26 +106,6 @@ impl<'a> MultipartPart<'a> {
         self.unread.store(0, Ordering::Relaxed);
         Ok(chunk)
     }
-}
-
-/// A file's name in the notation for all characters (RFC 8187), `filename*=UTF-8''…`. Forms should do without (RFC 7578), but some clients
-/// write it, and what they put into `filename` beside it is a substitute of which not even the end need be the name's.
-fn extended_file_name(headers: &HeaderMap) -> Option<String> {
-    let disposition = std::str::from_utf8(headers.get(CONTENT_DISPOSITION)?.as_bytes()).ok()?;
-    let (mut quoted, mut escaped) = (false, false);
-    let mut parameters = disposition.split(|c: char| {
-        quoted ^= c == '"' && !escaped;
-        escaped = c == '\\' && !escaped;
-        c == ';' && !quoted
-    });
-    let value = parameters.find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("filename*").then(|| value.trim())
-    })?;
-    let (charset, rest) = value.split_once('\'')?;
-    let (_language, encoded) = rest.split_once('\'')?;
-    let name = percent_decode_str(encoded).decode_utf8().ok()?;
-    (charset.eq_ignore_ascii_case("utf-8") && !name.is_empty()).then(|| name.into_owned())
 }
 
 /// How many bytes the parts besides the file may have in sum, known or not.

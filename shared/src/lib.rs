@@ -7,6 +7,7 @@ pub mod clock;
 pub mod combine;
 pub mod compute;
 pub mod config;
+pub mod disposition;
 pub mod egress;
 pub mod failure;
 pub mod file_name;

@@ -7,6 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use lectern_shared::{
     blobs::{BlobError, BlobStore},
     config::ServiceLimits,
+    disposition::file_name,
     egress::{Egress, EgressRequest, EgressResponse, RequestLimits},
     media_type,
     model::document::{DocumentSource, SourceAuthorization, SourceState, addresses},
@@ -26,10 +27,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::{
-    disposition::file_name,
-    load::{DownloadedFile, FetchedSource},
-};
+use super::load::{DownloadedFile, FetchedSource};
 use crate::{failure::IngestFailure, lease::ProgressReporter};
 
 /// A server that sends nothing for so long is given up.

@@ -3,7 +3,6 @@
 //! `ingest` and `preview` come here. What runs here is the service: strangers' bytes go to the child, through
 //! [`sandbox`](crate::sandbox), and come back as frames; nothing here knows how a format is read.
 
-mod disposition;
 mod fetch;
 mod load;
 pub(crate) mod parts;
@@ -12,7 +11,6 @@ mod read;
 mod video;
 
 pub(crate) use self::{
-    disposition::file_name,
     fetch::{FetchBudget, SourceFetcher, authorization_headers, temporary_file},
     load::{DownloadedFile, FetchedSource, LoadContext, load},
     read::{ReadOutcome, SourceReading},

@@ -7,6 +7,7 @@ use lectern_parse::protocol::{Listing, ListingKind, MAX_URL, PageLinks};
 use lectern_sandbox::{ListOrder, Sandbox};
 use lectern_shared::{
     address::shown,
+    disposition::file_name,
     egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits},
     file_name::cleaned,
     format::FileFormat,
@@ -25,7 +26,7 @@ use super::{
     listing,
     robots::{ROBOTS_BYTES, SiteRules},
 };
-use crate::source::{authorization_headers, file_name};
+use crate::source::authorization_headers;
 
 /// A server that sends nothing for so long is given up.
 const SILENCE: Duration = Duration::from_secs(20);

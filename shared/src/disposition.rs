@@ -1,18 +1,22 @@
-//! How a server calls a file that it sends.
+//! How whoever sends a file calls it: `Content-Disposition`.
 
 use percent_encoding::percent_decode_str;
 
-/// The file's name in a `Content-Disposition`: the one for all languages (`filename*`), where it says both.
-pub(crate) fn file_name(disposition: &str) -> Option<String> {
-    let (mut plain, mut extended) = (None, None);
-    for (name, value) in parameters(disposition) {
-        match name.to_ascii_lowercase().as_str() {
-            "filename" if plain.is_none() => plain = Some(value),
-            "filename*" if extended.is_none() => extended = decoded(&value),
-            _ => {}
-        }
-    }
-    extended.or(plain).filter(|name| !name.is_empty())
+/// The file's name: the one for all languages, where it says both.
+pub fn file_name(disposition: &str) -> Option<String> {
+    let plain = || {
+        let mut parameters = parameters(disposition).into_iter();
+        let (_, name) = parameters.find(|(name, _)| name.eq_ignore_ascii_case("filename"))?;
+        Some(name).filter(|name| !name.is_empty())
+    };
+    extended_file_name(disposition).or_else(plain)
+}
+
+/// The file's name for all languages, `filename*=UTF-8''…`. Source: RFC 8187.
+pub fn extended_file_name(disposition: &str) -> Option<String> {
+    let mut parameters = parameters(disposition).into_iter();
+    let extended = parameters.find(|(name, _)| name.eq_ignore_ascii_case("filename*"));
+    extended.and_then(|(_, value)| decoded(&value)).filter(|name| !name.is_empty())
 }
 
 /// The parameters behind the first semicolon. Between quotation marks a semicolon parts nothing.
@@ -73,6 +77,7 @@ mod tests {
             ("attachment; filename*=utf-8'de'%C3%BC.csv; filename=u.csv", Some("ü.csv")),
             ("attachment; filename*=ISO-8859-1''%FC.csv; filename=u.csv", Some("u.csv")),
             ("attachment; filename*=UTF-8''%FF; filename=u.csv", Some("u.csv")),
+            ("attachment; filename*=UTF-8''; filename=u.csv", Some("u.csv")),
             ("inline; filename=\"C:\\files\\a\\\"b\\\".txt\"", Some("C:\\files\\a\"b\".txt")),
             ("attachment; filename=\"never closed.txt", Some("never closed.txt")),
             ("attachment; filename=\"\"", None),
