@@ -28,30 +28,39 @@ pub(super) struct PageSpellings {
     named: Vec<NamedPage>,
     /// Whether those that were put off have been taken: from then on each page is what it is.
     is_settled: bool,
+    /// Whether there was no room for where some address leads.
+    has_forgotten: bool,
     room: usize,
 }
 
 impl PageSpellings {
     pub(super) fn new() -> Self {
-        Self { instead: HashMap::new(), named: Vec::new(), is_settled: false, room: ROOM }
+        Self {
+            instead: HashMap::new(),
+            named: Vec::new(),
+            is_settled: false,
+            has_forgotten: false,
+            room: ROOM,
+        }
     }
 
     /// Notes that nothing is to be had at an address, or what it redirects to.
     pub(super) fn leads(&mut self, address: &Url, to: Option<&Url>) {
         if self.takes(address, to) {
             self.instead.insert(address.clone(), to.cloned());
+        } else {
+            self.has_forgotten = true;
         }
     }
 
-    /// Puts a page off that says that it is another one; false when that does not count any more. Of too many, the rest is believed.
+    /// Puts a page off that says that it is another one; false when that does not count any more. Of too many, the rest is not believed: a page
+    /// that is there twice is no loss.
     pub(super) fn put_off(&mut self, page: &Url, canonical: &Url, depth: u32) -> bool {
-        if self.is_settled {
+        if self.is_settled || !self.takes(page, Some(canonical)) {
             return false;
         }
-        if self.takes(page, Some(canonical)) {
-            self.instead.insert(page.clone(), Some(canonical.clone()));
-            self.named.push(NamedPage { page: page.clone(), canonical: canonical.clone(), depth });
-        }
+        self.instead.insert(page.clone(), Some(canonical.clone()));
+        self.named.push(NamedPage { page: page.clone(), canonical: canonical.clone(), depth });
         true
     }
 
@@ -69,8 +78,8 @@ impl PageSpellings {
         let mut at = &named.canonical;
         for _ in 0..STEPS {
             match self.instead.get(at) {
-                // It is a page, or nobody knows.
-                None => return false,
+                // It is a page, unless what it is was forgotten.
+                None => return self.has_forgotten,
                 Some(Some(next)) if *next != named.page => at = next,
                 Some(_) => {
                     let end = at.clone();
@@ -149,10 +158,14 @@ mod tests {
     #[test]
     fn what_is_remembered_has_bounds() {
         let mut spellings = PageSpellings::new();
+        assert!(spellings.put_off(&url("/c/"), &url("/c"), 0));
         let long = url(&format!("/{}", "x".repeat(ROOM / 2)));
-        assert!(spellings.put_off(&long, &url("/"), 0) && spellings.put_off(&url("/a"), &url("/a/"), 0));
-        let named: Vec<_> = spellings.take_named().into_iter().map(|named| named.page).collect();
-        assert_eq!(named, [url("/a")]);
+        assert!(!spellings.put_off(&long, &url("/"), 0) && spellings.put_off(&url("/a"), &url("/a/"), 0));
+        let named = spellings.take_named();
+        assert_eq!(named.iter().map(|named| named.page.path()).collect::<Vec<_>>(), ["/a", "/c/"]);
+        assert!(named.iter().all(|named| !spellings.is_alone(named)));
+        spellings.leads(&long, None);
+        assert!(named.iter().all(|named| spellings.is_alone(named)), "there may be nothing at the others");
         assert!(!spellings.put_off(&url("/b"), &url("/b/"), 0), "by then it is known what is where");
     }
 }
