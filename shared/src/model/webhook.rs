@@ -2,7 +2,7 @@
 
 use std::{fmt, iter};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sqlx::FromRow;
 
 use crate::{
@@ -62,8 +62,25 @@ pub struct WebhookSecrets {
     current: String,
     /// Those before it, the newest first, each with until when events are signed with it too, in seconds since 1970: receivers change theirs
     /// meanwhile.
-    #[serde(default)]
+    #[serde(default, alias = "previous", deserialize_with = "stored_earlier")]
     earlier: Vec<(String, i64)>,
+}
+
+/// Earlier secrets, as they are stored.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredEarlier {
+    All(Vec<(String, i64)>),
+    /// As `previous`, of which there was one at most before several could count.
+    One(String, i64),
+}
+
+fn stored_earlier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, i64)>, D::Error> {
+    Ok(match Option::deserialize(deserializer)? {
+        Some(StoredEarlier::All(all)) => all,
+        Some(StoredEarlier::One(secret, until)) => vec![(secret, until)],
+        None => Vec::new(),
+    })
 }
 
 /// Secrets before the current one that events are signed with, at most.
@@ -181,6 +198,22 @@ mod tests {
         assert_eq!(in_force(&secrets, 150), ["c"]);
         let secrets = renewed(secrets, "d", 120);
         assert_eq!(in_force(&secrets, 0), ["d", "c", "b"], "what is over is not kept");
+    }
+
+    #[test]
+    fn what_was_stored_while_one_earlier_secret_counted_is_read() {
+        for (stored, counting) in [
+            (r#"{"current":"b","previous":["a",100]}"#, &["b", "a"][..]),
+            (r#"{"current":"b","previous":null}"#, &["b"]),
+            (r#"{"current":"b"}"#, &["b"]),
+            (r#"{"current":"c","earlier":[["b",100],["a",100]]}"#, &["c", "b", "a"]),
+            (r#"{"current":"a","earlier":[]}"#, &["a"]),
+        ] {
+            let read: WebhookSecrets = serde_json::from_str(stored).unwrap();
+            assert_eq!(in_force(&read, 99), counting, "{stored}");
+            let again: WebhookSecrets = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+            assert_eq!(in_force(&again, 99), counting, "{stored}");
+        }
     }
 
     #[test]
