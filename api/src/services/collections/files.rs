@@ -333,6 +333,8 @@ impl CollectionService {
     ) -> Result<FileBatch, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let mut tx = self.db.begin_essential().await?;
+        // Whoever links one of its files meanwhile would take it to go on.
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
         files::cancel_batch(&mut tx, owner.workspace_id, collection, id, self.jobs.now()).await?;
         tx.commit().await?;
         self.batch(actor, collection, id).await
