@@ -4,8 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    FACT, Harbour, PIECES, QUESTION, agent, assert_error_form, assert_refused, delete, get, marker_places,
-    post, request, success,
+    FACT, Harbour, PIECES, QUESTION, agent, assert_error_form, assert_refused, delete, get, id_of,
+    marker_places, post, request, success,
 };
 use crate::support::{
     client::{Client, send},
@@ -21,6 +21,7 @@ in_both_modes!(
     input_is_a_text_or_the_items_of_a_conversation,
     an_earlier_answer_can_be_referred_to_by_whoever_got_it,
     an_answer_that_is_cut_off_is_incomplete,
+    vector_stores_may_be_named_that_are_all_that_the_agent_searches,
 );
 
 async fn respond(client: &Client, body: &Value) -> Value {
@@ -218,4 +219,41 @@ async fn an_answer_that_is_cut_off_is_incomplete(mode: Mode) {
     let response = respond(&harbour.ada, &body).await;
     assert_eq!(response["status"], "incomplete", "{response:#}");
     assert_eq!(response["incomplete_details"]["reason"], "max_output_tokens", "{response:#}");
+}
+
+async fn vector_stores_may_be_named_that_are_all_that_the_agent_searches(mode: Mode) {
+    let harbour = Harbour::start(mode).await;
+    let ada = &harbour.ada;
+    let (mut stores, mut agents) = (Vec::new(), Vec::new());
+    for name in ["Tower", "Quay"] {
+        let made = json!({ "name": name, "file_ids": [harbour.document] });
+        stores.push(id_of(post(ada, "/vector_stores", &made).await));
+        agents.push(agent(ada, name, &harbour.model.llm("m")).await);
+    }
+    let link = async |agent: &str, store: &str| {
+        ada.create("/agent-collections", &json!({ "agentId": agent, "collectionId": store })).await
+    };
+    link(agents[0].as_str(), stores[0].as_str()).await;
+    for store in &stores {
+        link(agents[1].as_str(), store.as_str()).await;
+    }
+    let ask = async |agent: &str, stores: &Value| {
+        let search = json!({ "type": "file_search", "vector_store_ids": stores });
+        post(ada, "/responses", &json!({ "model": agent, "input": QUESTION, "tools": [search] })).await
+    };
+    let both = json!([stores[1], stores[0]]);
+    for (agent, named) in [(&agents[0], json!([stores[0]])), (&agents[1], both.clone())] {
+        assert_eq!(success(ask(agent.as_str(), &named).await)["status"], "completed");
+    }
+    // Others, more, fewer, and those of an agent that is linked to a document itself.
+    for (agent, named) in [
+        (&agents[0], json!([stores[1]])),
+        (&agents[0], both),
+        (&agents[1], json!([stores[0]])),
+        (&harbour.composing, json!([stores[0]])),
+    ] {
+        let (status, answer) = ask(agent.as_str(), &named).await;
+        let refused = (status.as_u16(), &answer["error"]["param"]);
+        assert_eq!(refused, (400, &json!("tools.0.vector_store_ids")), "{named}: {answer:#}");
+    }
 }

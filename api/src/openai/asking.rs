@@ -55,17 +55,16 @@ pub(super) async fn find_model(
     })
 }
 
-/// Asks the agent that a model's name means. `variables` are values for its prompt, which clients have no other place for than the
-/// request's metadata; those that the prompt does not name are ignored.
+/// Asks an agent. `variables` are values for its prompt, which clients have no other place for than the request's metadata; those that
+/// the prompt does not name are ignored.
 pub(super) async fn ask_model(
     asking: &AskService,
     actor: &Actor,
-    model: &str,
+    asked: AskableAgent,
     conversation: Conversation,
     variables: Map<String, Value>,
     max_tokens: Option<u32>,
 ) -> Result<RunHandle, ApiError> {
-    let asked = find_model(asking, actor, model).await?;
     let Conversation { question, history, instructions, references: _ } = conversation;
     let text = question;
     let question =

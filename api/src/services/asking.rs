@@ -1,12 +1,14 @@
 //! Asking agents: who may ask which, by which name, and the run that answers. Every face asks here.
 
+use std::collections::BTreeSet;
+
 use lectern_agents::{
     run::{self, AgentParts, AgentQuestion, AgentToAsk, RunHandle},
     tools::Toolbox,
 };
 use lectern_db::{self as db, Db};
 use lectern_shared::{
-    ids::AgentId,
+    ids::{AgentId, CollectionId},
     model::{agent::Agent, publication::Publication, workspace::RunOwner},
 };
 
@@ -108,6 +110,17 @@ impl AskService {
         let owner = actor.may_ask(id)?;
         let briefing = self.agents.briefings.of(owner.workspace_id, id).await?;
         Ok(AskableAgent { asked: briefing.ok_or_else(|| ApiError::not_found("agent"))?.into(), owner })
+    }
+
+    /// Whether these collections are what an agent answers from, all of it and nothing else.
+    pub(crate) async fn answers_from(
+        &self,
+        asked: &AskableAgent,
+        collections: &BTreeSet<CollectionId>,
+    ) -> Result<bool, ApiError> {
+        let (workspace, agent) = (asked.owner.workspace_id, asked.agent().id);
+        let linked = db::agents::only_collections(&self.db, workspace, agent).await?;
+        Ok(linked.is_some_and(|linked| linked.into_iter().collect::<BTreeSet<_>>() == *collections))
     }
 
     /// The names of the values that an agent's prompt takes besides the question. Whoever asks sends them along; a published page has

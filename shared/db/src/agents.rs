@@ -344,7 +344,7 @@ pub use self::{
     deletion::{delete, forget, forget_some_runs},
     linkable::{
         LinkedDocument, NamedLink, collections_page_before, documents_page_before, linkable_collections,
-        linkable_tools, linked_collections, linked_documents, linked_tools,
+        linkable_tools, linked_collections, linked_documents, linked_tools, only_collections,
     },
 };
 

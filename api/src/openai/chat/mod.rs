@@ -19,7 +19,10 @@ use self::{
     request::CompletionRequest,
     stream::CompletionStream,
 };
-use super::{annotations::CitationLinker, asking::ask_model};
+use super::{
+    annotations::CitationLinker,
+    asking::{ask_model, find_model},
+};
 use crate::{
     auth::{Caller, in_force::RequestCredential},
     error::ApiError,
@@ -91,7 +94,8 @@ async fn create(
     let actor = caller.actor();
     let linker = CitationLinker::new(links, address, &actor)?;
     let max_tokens = max_completion_tokens.or(max_tokens);
-    let running = ask_model(&asking, &actor, &model, messages, metadata, max_tokens).await?;
+    let asked = find_model(&asking, &actor, &model).await?;
+    let running = ask_model(&asking, &actor, asked, messages, metadata, max_tokens).await?;
     let head = CompletionHead { created: clock.now().as_secs(), model };
     opened
         .while_in_force(async {

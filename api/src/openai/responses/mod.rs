@@ -20,11 +20,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use self::{
     answer::{AgentResponse, example},
     references::resolve,
-    request::ResponseRequest,
+    request::{NamedStores, OTHER_STORES, ResponseRequest},
     run::ResponseRun,
     stream::ResponseStream,
 };
-use super::{annotations::CitationLinker, asking::ask_model};
+use super::{
+    annotations::CitationLinker,
+    asking::{ask_model, find_model},
+};
 use crate::{
     auth::{Caller, in_force::RequestCredential},
     error::ApiError,
@@ -32,7 +35,11 @@ use crate::{
     public_address::PublicAddress,
     response::ApiResult,
     run_stream::{streamed, until_stopped},
-    services::{asking::AskService, citations::CitationLinks, traces::TraceService},
+    services::{
+        asking::{AskService, AskableAgent},
+        citations::CitationLinks,
+        traces::TraceService,
+    },
     state::AppState,
 };
 
@@ -44,8 +51,8 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 ///
 /// Asks the agent that `model` names, by its id or its name. `input` is the question, or the whole conversation: nothing is stored, so
 /// `previous_response_id`, `conversation`, `background` and `prompt` are refused. Agents use tools of their own; tools of the request are not
-/// called, and fields that have no meaning here are ignored. An agent searches what it is linked to: a tool with `vector_store_ids` is
-/// refused.
+/// called, and fields that have no meaning here are ignored. An agent searches what it is linked to: a `file_search` that names vector
+/// stores is refused unless they are all of that, and so are its `filters`.
 ///
 /// `output` has a `file_search_call` for each search of the agent's documents, with what was found if `include` names
 /// `file_search_call.results`, and the answer as a `message`. Its annotations come in pairs for each `[n]` of the text: a `url_citation`
@@ -89,11 +96,13 @@ async fn create(
     let actor = caller.actor();
     let linker = CitationLinker::new(links, address, &actor)?;
     let (conversation, form) = body.split(clock.now());
+    let asked = find_model(&asking, &actor, &form.response.model).await?;
+    refuse_other_stores(&asking, &asked, form.stores.as_ref()).await?;
     let conversation = resolve(&traces, &actor, conversation).await?;
     let is_streamed = form.is_streamed;
     let response = form.response;
     let (values, max_tokens) = (response.metadata.clone(), response.max_output_tokens);
-    let running = ask_model(&asking, &actor, &response.model, conversation, values, max_tokens).await?;
+    let running = ask_model(&asking, &actor, asked, conversation, values, max_tokens).await?;
     let run = ResponseRun::new(response, linker, form.shows_results);
     opened
         .while_in_force(async {
@@ -106,6 +115,20 @@ async fn create(
             }
         })
         .await
+}
+
+/// Refuses vector stores that are not all that the agent searches: whoever names some wants an answer from them, and from nothing else.
+async fn refuse_other_stores(
+    asking: &AskService,
+    asked: &AskableAgent,
+    named: Option<&NamedStores>,
+) -> ApiResult<()> {
+    match named {
+        Some(named) if !asking.answers_from(asked, &named.stores).await? => {
+            Err(ApiError::invalid_field(&named.path, OTHER_STORES))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The response of a run, once it has ended.

@@ -1,9 +1,9 @@
 //! What is read of a request for a response. Everything else that clients send is ignored.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use lectern_derive::RequestBody;
-use lectern_shared::clock::Timestamp;
+use lectern_shared::{clock::Timestamp, ids::CollectionId};
 use serde_json::{Map, Value};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -43,6 +43,10 @@ pub(super) struct ResponseRequest {
     input: Conversation,
     /// What is said of how to answer, besides the agent's own prompt.
     instructions: Option<String>,
+    /// A `file_search` may name the vector stores that the agent is linked to, all of them. Other tools are the agent's own.
+    #[schema(value_type = Option<Vec<Object>>)]
+    #[body(with = named_stores)]
+    tools: Option<NamedStores>,
     /// `file_search_call.results` shows the passages that searches found.
     #[schema(max_items = 100)]
     include: Option<Vec<String>>,
@@ -62,6 +66,17 @@ pub(super) struct ResponseRequest {
     user: Option<String>,
 }
 
+/// The vector stores that a search of the documents is to be made in.
+pub(super) struct NamedStores {
+    /// The field that names them, or the first of those.
+    pub(super) path: String,
+    pub(super) stores: BTreeSet<CollectionId>,
+}
+
+/// What is said of vector stores that are none of the agent's, or not all that it searches.
+pub(super) const OTHER_STORES: &str =
+    "must be left out, or name all that the agent is linked to: it searches that, and nothing else";
+
 /// How a response is to be told.
 pub(super) struct ResponseForm {
     /// The response as it is before anything has happened.
@@ -69,19 +84,22 @@ pub(super) struct ResponseForm {
     pub(super) is_streamed: bool,
     /// What searches found is shown.
     pub(super) shows_results: bool,
+    /// Where the answer is to be searched for, if that is said.
+    pub(super) stores: Option<NamedStores>,
 }
 
 impl ResponseRequest {
     /// What the agent is asked, and how its answer is told.
     pub(super) fn split(self, now: Timestamp) -> (Conversation, ResponseForm) {
-        let Self { model, input, instructions, include, max_output_tokens, stream, metadata, user } = self;
+        let Self { model, input, instructions, tools, include, max_output_tokens, stream, metadata, user } =
+            self;
         let mut response = AgentResponse::begun(model, now.as_secs());
         response.instructions = instructions;
         response.max_output_tokens = max_output_tokens;
         response.metadata = metadata.unwrap_or_default();
         response.user = user;
         let shows_results = include.iter().flatten().any(|wanted| wanted == RESULTS);
-        (input, ResponseForm { response, is_streamed: stream, shows_results })
+        (input, ResponseForm { response, is_streamed: stream, shows_results, stores: tools })
     }
 }
 
@@ -112,7 +130,7 @@ impl ToSchema for InputSchema {
     }
 }
 
-/// Refuses what would need responses that are stored, answers that no agent gives, and searches elsewhere than an agent searches.
+/// Refuses what would need responses that are stored, and answers that no agent gives.
 fn refuse_unsupported(fields: &mut JsonFields<'_>) {
     for name in ["previous_response_id", "conversation"] {
         if fields.get(name).is_some() {
@@ -128,18 +146,33 @@ fn refuse_unsupported(fields: &mut JsonFields<'_>) {
             "cannot be given: the agent has its own. Say more of how to answer as `instructions`",
         );
     }
-    let tools = fields.get("tools").and_then(Value::as_array);
-    for (at, tool) in tools.into_iter().flatten().enumerate() {
-        // Whoever names some wants an answer from them, and from nothing else.
-        let stores = tool.get("vector_store_ids").and_then(Value::as_array);
-        if stores.is_some_and(|stores| !stores.is_empty()) {
-            let message =
-                "cannot be given: an agent searches what it is linked to. Ask one that is linked to them";
-            fields.refuse(&format!("tools.{at}.vector_store_ids"), message);
-        }
-    }
     let format = fields.get("text").and_then(|text| text.get("format"));
     refuse_formats(fields, "text.format", format.filter(|format| !format.is_null()));
+}
+
+fn named_stores(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<NamedStores> {
+    let tools = fields.get(rule.name).and_then(Value::as_array)?;
+    let mut named: Option<NamedStores> = None;
+    for (at, tool) in tools.iter().enumerate() {
+        if tool.get("type").and_then(Value::as_str) != Some("file_search") {
+            continue;
+        }
+        if tool.get("filters").is_some_and(|filters| !filters.is_null()) {
+            let path = format!("{}.{at}.filters", rule.name);
+            fields.refuse(&path, "must be left out: an agent searches all that it is linked to");
+        }
+        let ids = tool.get("vector_store_ids").and_then(Value::as_array).filter(|ids| !ids.is_empty());
+        let Some(ids) = ids else { continue };
+        let path = format!("{}.{at}.vector_store_ids", rule.name);
+        match ids.iter().map(|id| id.as_str()?.parse().ok()).collect::<Option<Vec<CollectionId>>>() {
+            Some(ids) => {
+                let named = named.get_or_insert_with(|| NamedStores { path, stores: BTreeSet::new() });
+                named.stores.extend(ids);
+            }
+            None => fields.refuse(&path, OTHER_STORES),
+        }
+    }
+    named
 }
 
 fn input(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Conversation> {
@@ -254,6 +287,27 @@ mod tests {
     }
 
     #[test]
+    fn the_stores_of_every_search_are_read_and_other_tools_are_the_agents_own() {
+        let (one, two) = (CollectionId::generate(), CollectionId::generate());
+        let named = |tools: Value| request(&json!({ "tools": tools })).ok().unwrap().1.stores;
+        let search =
+            |stores: Value| json!({"type": "file_search", "vector_store_ids": stores, "filters": null});
+        let found = named(
+            json!([{"type": "web_search", "filters": {}}, search(json!([two])), search(json!([one, two]))]),
+        );
+        let found = found.unwrap();
+        assert_eq!(
+            (found.path.as_str(), found.stores),
+            ("tools.1.vector_store_ids", BTreeSet::from([one, two]))
+        );
+        for none in
+            [json!(null), json!([]), json!("auto"), json!([search(json!([])), {"type": "function"}, 7])]
+        {
+            assert!(named(none.clone()).is_none(), "{none}");
+        }
+    }
+
+    #[test]
     fn what_would_have_to_be_stored_is_refused_by_its_name() {
         for (more, field) in [
             (json!({"previous_response_id": "resp_1"}), "previous_response_id"),
@@ -263,6 +317,10 @@ mod tests {
             (
                 json!({"tools": [{"type": "function"}, {"type": "file_search", "vector_store_ids": ["vs_1"]}]}),
                 "tools.1.vector_store_ids",
+            ),
+            (
+                json!({"tools": [{"type": "file_search", "filters": {"type": "eq", "key": "year", "value": 2026}}]}),
+                "tools.0.filters",
             ),
             (json!({"text": {"format": {"type": "json_schema"}}}), "text.format"),
             (json!({"input": null}), "input"),

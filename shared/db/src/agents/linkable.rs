@@ -115,6 +115,38 @@ pub async fn collections_page_before(
     .fetch_optional(c))?)
 }
 
+/// The collections that one of a workspace's agents is linked to, when it answers from nothing else; none when it is linked to documents that
+/// are in none of them.
+pub async fn only_collections(
+    db: &Db,
+    workspace: WorkspaceId,
+    agent: AgentId,
+) -> Result<Option<Vec<CollectionId>>> {
+    let has_others: bool = on!(db, |c| {
+        sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM agent_documents l
+                        JOIN documents d ON d.id = l.document_id AND d.deleted_at IS NULL
+                        WHERE l.workspace_id = $1 AND l.agent_id = $2 AND NOT EXISTS (
+                            SELECT 1 FROM agent_collections ac
+                            JOIN collection_documents cd ON cd.collection_id = ac.collection_id
+                            WHERE ac.workspace_id = $1 AND ac.agent_id = $2 AND cd.document_id = l.document_id))"
+    )
+    .bind(workspace)
+    .bind(agent)
+    .fetch_one(c)
+    })?;
+    if has_others {
+        return Ok(None);
+    }
+    let linked = on!(db, |c| sqlx::query_scalar(
+        "SELECT collection_id FROM agent_collections WHERE workspace_id = $1 AND agent_id = $2"
+    )
+    .bind(workspace)
+    .bind(agent)
+    .fetch_all(c))?;
+    Ok(Some(linked))
+}
+
 /// At most `limit` of a workspace's collections that one of its agents is not linked to, the newest first, and how many these are.
 /// Their names have `name` somewhere, in whichever case.
 pub async fn linkable_collections(

@@ -47,7 +47,12 @@ fn new_collection(owner: RowOwner, name: &str) -> Collection {
     }
 }
 
-async fn add(db: &Db, workspace: WorkspaceId, collection: CollectionId, documents: &[DocumentId]) -> usize {
+pub(super) async fn add(
+    db: &Db,
+    workspace: WorkspaceId,
+    collection: CollectionId,
+    documents: &[DocumentId],
+) -> usize {
     let mut tx = db.begin().await.unwrap();
     locks::lock_workspace(&mut tx, workspace).await.unwrap();
     let added = collections::add_documents(&mut tx, workspace, collection, documents).await.unwrap();

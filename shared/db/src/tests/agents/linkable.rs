@@ -7,7 +7,10 @@ use crate::{
     agents, collections,
     documents::browse::{DocumentFilter, DocumentOrder, browse},
     testing::{at, both, commit, document, made_in, workspace},
-    tests::{collections::collection, tools as tool_tests},
+    tests::{
+        collections::{add, collection},
+        tools as tool_tests,
+    },
     tools::{self, LinkOutcome},
 };
 
@@ -101,5 +104,32 @@ async fn collections_and_tools_are_linked_or_can_be() {
         assert_eq!((free.newest, free.count), (vec![(spare.id, spare.name)], 1), "{}", t.name);
         let none = agents::linkable_tools(db, workspace, agent, "called otherwise", 10).await.unwrap();
         assert_eq!((none.newest.len(), none.count), (0, 0), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_answers_from_its_collections_alone_until_a_document_is_linked_that_is_in_none_of_them() {
+    for t in &both().await {
+        let db = &t.db;
+        let (ours, theirs) = (workspace(db, at(0)).await, workspace(db, at(0)).await);
+        let (owner, asked) = (made_in(ours), agent(db, ours, at(0)).await);
+        let (shelf, other) = (collection(db, owner, "shelf").await, collection(db, owner, "other").await);
+        let (within, elsewhere) =
+            (document(db, ours, "within", at(0)).await, document(db, ours, "elsewhere", at(0)).await);
+        add(db, ours, shelf, &[within]).await;
+        add(db, ours, other, &[elsewhere]).await;
+        let only = async |workspace| agents::only_collections(db, workspace, asked).await.unwrap();
+        assert_eq!(only(ours).await, Some(Vec::new()), "{}", t.name);
+        commit!(db, |tx| collections::link(tx, owner, asked, shelf, at(1))).unwrap();
+        assert_eq!(only(ours).await, Some(vec![shelf]), "{}", t.name);
+        assert_eq!(only(theirs).await, Some(Vec::new()), "{}: it is not their agent", t.name);
+        link(db, ours, asked, within).await.unwrap();
+        assert_eq!(only(ours).await, Some(vec![shelf]), "{}: the same document once more", t.name);
+        link(db, ours, asked, elsewhere).await.unwrap();
+        assert_eq!(only(ours).await, None, "{}", t.name);
+        commit!(db, |tx| collections::link(tx, owner, asked, other, at(2))).unwrap();
+        let mut all = only(ours).await.unwrap();
+        all.sort_unstable();
+        assert_eq!(all, [shelf, other], "{}", t.name);
     }
 }
