@@ -15,6 +15,7 @@ use crate::support::{
 
 in_both_modes!(
     what_is_no_message_is_refused_in_words,
+    clients_that_take_anything_or_write_a_slash_behind_the_path_are_answered,
     methods_and_versions_that_nobody_knows_are_refused,
     there_are_no_sessions_to_open_or_to_end,
     a_body_is_taken_up_to_its_limit,
@@ -70,7 +71,7 @@ async fn what_is_no_message_is_refused_in_words(mode: Mode) {
     }
     for (headers, status) in [
         (vec![(CONTENT_TYPE, "text/plain"), (ACCEPT, "application/json, text/event-stream")], 415),
-        (vec![(CONTENT_TYPE, "application/json")], 406),
+        (vec![(CONTENT_TYPE, "application/json"), (ACCEPT, "application/json, */*;q=0")], 406),
         (vec![(CONTENT_TYPE, "application/json"), (ACCEPT, "application/json")], 406),
         (vec![(CONTENT_TYPE, "application/json"), (ACCEPT, "text/html")], 406),
     ] {
@@ -86,6 +87,21 @@ async fn what_is_no_message_is_refused_in_words(mode: Mode) {
     }
 }
 
+async fn clients_that_take_anything_or_write_a_slash_behind_the_path_are_answered(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let message = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" });
+    for (path, accepted) in
+        [("/mcp", "*/*"), ("/mcp", "text/html, */*; q=.2"), ("/mcp/", "application/json, text/event-stream")]
+    {
+        let request = ada.request_anywhere(Method::POST, path).json(&message).header(ACCEPT, accepted);
+        let request = request.header("MCP-Protocol-Version", Revision::Handshake.version());
+        let (status, told) = messages(send(request).await).await;
+        assert_eq!(status, StatusCode::OK, "{path} {accepted}: {told:#?}");
+        assert!(told[0]["result"]["tools"].is_array(), "{path} {accepted}: {told:#?}");
+    }
+}
+
 async fn methods_and_versions_that_nobody_knows_are_refused(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
@@ -96,11 +112,14 @@ async fn methods_and_versions_that_nobody_knows_are_refused(mode: Mode) {
             ("tools/call", json!({ "arguments": {} }), -32_602),
             ("resources/list", json!({ "cursor": "x" }), -32_602),
             ("prompts/get", json!({ "name": "x" }), -32_601),
+            ("prompts/list", json!({}), -32_601),
             ("no/such/method", json!({}), -32_601),
         ] {
             let (status, told) = messages(send(request(&ada, revision, method, params.clone())).await).await;
             assert!(status.as_u16() < 500, "{method} {params}: {told:#?}");
             assert_eq!(told[0]["error"]["code"], code, "{revision:?} {method} {params}: {told:#?}");
+            let words = told[0]["error"]["message"].as_str().expect("words");
+            assert!(words.contains(' '), "{method} is answered in no words: {words}");
         }
     }
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });

@@ -20,7 +20,7 @@ use axum::{
     Extension, Router,
     body::Body,
     extract::{FromRequestParts, Request, State},
-    http::{HeaderValue, header},
+    http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
     routing::post,
 };
@@ -52,6 +52,10 @@ use crate::{
 
 /// Where clients post their messages.
 const PATH: &str = "/mcp";
+/// The same, as some clients and people write it.
+const WITH_SLASH: &str = "/mcp/";
+/// What the protocol has clients take, and the library asks for by name.
+const ACCEPTED: &str = "application/json, text/event-stream";
 
 /// The paths of the server, and of what tells clients how to be let in.
 #[expect(
@@ -60,7 +64,8 @@ const PATH: &str = "/mcp";
 )]
 pub(crate) fn router(state: &AppState) -> Router<AppState> {
     let endpoint = Arc::new(McpEndpoint::new(state));
-    Router::new().route(PATH, post(serve)).layer(Extension(endpoint)).merge(metadata::router())
+    let router = Router::new().route(PATH, post(serve)).route(WITH_SLASH, post(serve));
+    router.layer(Extension(endpoint)).merge(metadata::router())
 }
 
 /// Answers one message.
@@ -120,6 +125,9 @@ impl McpEndpoint {
         let (shutdown, span) = (parts.extensions.get::<Shutdown>().cloned(), Span::current());
         parts.extensions.insert(CallContext { actor, address, arguments, running, shutdown, span });
         parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if takes_anything(&parts.headers) {
+            parts.headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPTED));
+        }
         let request = Request::from_parts(parts, Body::from(text));
         let answering = async { Ok::<_, ApiError>(self.service.handle(request).await) };
         let answer = match opened {
@@ -128,6 +136,16 @@ impl McpEndpoint {
         };
         Ok(finished(answer.map(Body::new), outline.id.as_ref()).await)
     }
+}
+
+/// Whether a client takes answers of whatever type: it says so, or says nothing of types.
+fn takes_anything(headers: &HeaderMap) -> bool {
+    let is_any = |range: &str| {
+        let mut parts = range.split(';').map(str::trim);
+        parts.next() == Some("*/*") && !parts.any(|parameter| parameter.eq_ignore_ascii_case("q=0"))
+    };
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    !headers.contains_key(header::ACCEPT) || accepted.flat_map(|value| value.split(',')).any(is_any)
 }
 
 /// An answer as it goes out: refusals in the protocol's form, and streams with what they say last when they are cut.

@@ -3,9 +3,11 @@
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, Implementation,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+        CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+        ServerConfig,
     },
     service::RequestContext,
 };
@@ -90,6 +92,30 @@ impl ServerHandler for McpServer {
         Ok(ReadResourceResponse::from(read))
     }
 
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(no_method("prompts/list"))
+    }
+
+    async fn get_prompt(
+        &self,
+        _: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(no_method("prompts/get"))
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(no_method("completion/complete"))
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -102,7 +128,12 @@ impl ServerHandler for McpServer {
                 None,
             ));
         }
-        let message = format!("There is no method {method:.100}.");
-        Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, message, None))
+        Err(no_method(method))
     }
+}
+
+/// What is said of a method that the server does not have. The library says its name, and no more.
+fn no_method(method: &str) -> ErrorData {
+    let message = format!("There is no method {method:.100}: the server has tools and resources.");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
