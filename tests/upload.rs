@@ -283,6 +283,7 @@ async fn a_form_that_is_wrong_is_refused_and_leaves_nothing(mode: Mode) {
         ),
         (file().text("url", "https://example.com/").text("content", "text"), &["content", "url"]),
         (Form::default().file("a.pdf", b"%PDF-1.7").text("from_page", "0"), &["from_page"]),
+        (file().text("collectionIds", "a,b"), &["collectionIds"]),
         (Form::default().file("a.pdf", b"%PDF-1.7").text("type", "TXT"), &["type"]),
     ] {
         let shown = String::from_utf8_lossy(&form.0).into_owned();

@@ -34,8 +34,8 @@ pub(crate) async fn unknown_path() -> ApiError {
 }
 
 /// What OpenAI's clients ask for first, behind the address that they are given.
-const OF_OPENAI_CLIENTS: [&str; 5] =
-    ["/chat/completions", "/responses", "/embeddings", "/models", "/vector_stores"];
+const OF_OPENAI_CLIENTS: [&str; 6] =
+    ["/chat/completions", "/responses", "/embeddings", "/models", "/files", "/vector_stores"];
 
 /// Answers for paths that no route has. Clients whose address lacks the `/v1`, or has more than that, are told so.
 pub(crate) async fn unrouted_path(uri: Uri) -> ApiError {

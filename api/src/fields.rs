@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub(crate) use self::values::{GivenId, GivenIds};
 use crate::{
     body::json,
-    error::{ApiError, ApiErrorKind, FieldError, NAMED_ERRORS},
+    error::{ApiError, FieldError, NAMED_ERRORS},
 };
 
 /// Whose body is read.
@@ -105,8 +105,8 @@ pub(crate) fn read<T>(body: &Value, read: impl FnOnce(&mut JsonFields<'_>) -> T)
     let mut errors = Vec::new();
     find_nul(body, &mut String::new(), &mut errors);
     let Value::Object(map) = body else {
-        let message = "The body must be a JSON object.";
-        return Err(ApiError::new(ApiErrorKind::Invalid, "invalid_fields", message));
+        let message = "The body must be a JSON object.".to_owned();
+        return Err(ApiError { message, ..ApiError::invalid_field("body", "must be a JSON object") });
     };
     let value = read(&mut JsonFields { map, path: String::new(), is_change: false, errors: &mut errors });
     if errors.is_empty() { Ok(value) } else { Err(ApiError::invalid(errors)) }

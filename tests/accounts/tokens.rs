@@ -82,6 +82,12 @@ async fn predict_takes_an_api_token_in_each_of_its_headers(mode: Mode) {
             envelope(send(request.json(&json!({ "input": { "input": "?!" } }))).await).await;
         assert_eq!(status, StatusCode::OK, "{header}: {answer:#}");
     }
+    // A header that has the form of the other one.
+    let request =
+        ada.request_outside(Method::POST, &path).header("X_SERVICE_API_KEY", format!("Bearer {token}"));
+    let (status, answer) = envelope(send(request.json(&json!({ "input": { "input": "?!" } }))).await).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "{answer:#}");
+    assert!(text(&answer["error"]["message"]).contains("alone in `X_SERVICE_API_KEY`"), "{answer:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

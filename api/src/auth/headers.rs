@@ -44,6 +44,11 @@ pub(super) fn api_token(headers: &HeaderMap) -> Result<Option<&str>, ToStrError>
     value.map(|value| value.to_str().map(str::trim)).transpose()
 }
 
+/// Whether what stands in the API token's own header has the scheme of the other one before it.
+pub(super) fn is_bearer(value: &str) -> bool {
+    value.split_once(' ').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+}
+
 /// The credentials that a request carries, whether or not those are good for anything: what stands behind `Bearer`, and in the API
 /// token's own header. A request with two may be authenticated by either, so it is counted for both.
 pub(crate) fn presented_credentials(headers: &HeaderMap) -> impl Iterator<Item = &str> {

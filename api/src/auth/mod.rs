@@ -17,7 +17,7 @@ use lectern_shared::{
 };
 
 use self::{
-    headers::{api_token, bearer},
+    headers::{api_token, bearer, is_bearer},
     in_force::RequestCredential,
 };
 use crate::{
@@ -104,6 +104,7 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let credential = match api_token(&parts.headers) {
+            Ok(Some(token)) if is_bearer(token) => return Err(ApiError::unauthorized(TOKEN_ALONE)),
             Ok(Some(token)) => token,
             Ok(None) => bearer(&parts.headers)?.ok_or_else(|| ApiError::unauthorized(MISSING_TOKEN))?,
             Err(_) => return Err(ApiError::credential_ended()),
@@ -115,6 +116,8 @@ where
 const MISSING: &str =
     "Send the header `Authorization: Bearer <token>`, with a token from /auth/sign-in or an API token.";
 const MISSING_TOKEN: &str = "Send the header `X_SERVICE_API_KEY` with the value of an API token.";
+const TOKEN_ALONE: &str =
+    "Send the API token alone in `X_SERVICE_API_KEY`: `Bearer` belongs before it in `Authorization` only.";
 const OTHER_WORKSPACE: &str = "This page was opened in another workspace than the one you are in now. Change back to it, and send again.";
 const NO_ADMIN: &str = "This is for admins. Your account is none.";
 

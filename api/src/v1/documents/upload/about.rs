@@ -72,12 +72,16 @@ impl UploadFields {
     /// Adds to the list: an empty text adds nothing.
     fn add_items(&mut self, text: &str) {
         let items = match text.trim() {
-            "" => Ok(Vec::new()),
-            array if array.starts_with('[') => serde_json::from_str::<Vec<Value>>(array),
-            item => Ok(vec![json!(item)]),
+            "" => Some(Vec::new()),
+            array if array.starts_with('[') => serde_json::from_str::<Vec<Value>>(array).ok(),
+            // No id has one.
+            several if several.contains(',') => None,
+            item => Some(vec![json!(item)]),
         };
-        let Ok(items) = items else {
-            self.refuse(LIST, "must be an id, or the text of a JSON array of ids");
+        let Some(items) = items else {
+            let message =
+                "must be an id, in a part of its own for each of several, or the text of a JSON array of ids";
+            self.refuse(LIST, message);
             return;
         };
         if let Value::Array(list) = self.fields.entry(LIST).or_insert_with(|| json!([])) {
