@@ -231,7 +231,7 @@ async fn an_answer_becomes_a_case_and_a_change_is_judged_by_it() {
     browser.fill("#question", "Where is it?").await;
     browser.fill("#document", "no such document").await;
     browser.click_text("button", "Add it").await;
-    browser.wait_until("what is wrong", "document.body.innerText.includes('not there')").await;
+    browser.wait_until("what is wrong", "document.body.innerText.includes('one document alone')").await;
     assert_eq!(browser.value("#question").await, "Where is it?");
 
     browser.goto(&evaluation).await;

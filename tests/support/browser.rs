@@ -443,6 +443,8 @@ fn capabilities(program: &str, profile: &Path) -> Capabilities {
                 "--disable-background-networking",
                 "--disable-component-update",
                 "--disable-sync",
+                // A page that is gone back to is loaded again, as where there is no memory to keep it as it was.
+                "--disable-features=BackForwardCache",
                 "--no-first-run",
                 "--lang=en-US",
                 "--window-size=1280,900",
