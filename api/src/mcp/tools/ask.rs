@@ -67,7 +67,7 @@ fn history(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<(String,
         let path = format!("{}.{at}", rule.name);
         match validate::<EarlierTurn>(turn) {
             Ok(turn) => turns.push((turn.question, turn.answer)),
-            Err(error) if error.fields.is_empty() => fields.refuse(&path, "must be an object"),
+            Err(_) if !turn.is_object() => fields.refuse(&path, "must be an object"),
             Err(error) => {
                 for wrong in error.fields {
                     fields.refuse(&format!("{path}.{}", wrong.path), wrong.message);
