@@ -435,8 +435,7 @@ fn capabilities(program: &str, profile: &Path) -> Capabilities {
             "binary": program,
             "args": [
                 "--headless=new",
-                // Its sandbox needs privileges that containers do not have; it sees only the service under
-                // test.
+                // Its sandbox needs privileges that containers do not have; it sees only the service under test.
                 "--no-sandbox",
                 "--disable-gpu",
                 "--disable-dev-shm-usage",
