@@ -20,8 +20,9 @@ use tokio::{
 };
 use tower::layer::util::Identity;
 
-/// Rings that may wait to be heard; more are dropped, since as many workers are about to look already.
-const OUTSTANDING: usize = 1_000;
+/// Rings that may wait to be heard; more are dropped, since as many slots of workers are about to look already. Each that waits when
+/// nothing is due any more still has somebody look in vain, beside whatever comes next.
+pub(super) const OUTSTANDING: usize = 100;
 /// A worker looks for work by itself after a pause between this and the next.
 const POLL_FROM: Duration = Duration::from_secs(2);
 const POLL_TO: Duration = Duration::from_secs(5);

@@ -29,13 +29,8 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::LocalDoorbell;
+use super::{LocalDoorbell, local::OUTSTANDING};
 
-/// Rings that may wait to be heard; more are dropped, since as many workers are about to look already. With several thousand
-/// the library's own script fails.
-const OUTSTANDING: usize = 1_000;
-/// Rings pushed at a time.
-const BATCH: usize = 100;
 /// The longest that one push, or the last one of a process, may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a worker looks for rings that it was not told of.
@@ -175,21 +170,20 @@ impl RedisDoorbellState {
     /// Sends every ring that waits; when Redis does not take them, the worker of this process hears them at least.
     async fn send(&self) {
         let _one_at_a_time = self.sending.lock().await;
-        let mut left = self.unsent.swap(0, Ordering::Relaxed).min(OUTSTANDING);
-        while left > 0 {
-            let some = left.min(BATCH);
-            left -= some;
-            match timeout(PATIENCE, self.push(some)).await.unwrap_or(Err(RingError::Timeout)) {
-                Ok(()) => self.trouble.over(),
-                Err(error) => {
-                    self.trouble.failed("ringing", &error);
-                    self.local.ring(some + left);
-                    return;
-                }
+        let rings = self.unsent.swap(0, Ordering::Relaxed);
+        if rings == 0 {
+            return;
+        }
+        match timeout(PATIENCE, self.push(rings)).await.unwrap_or(Err(RingError::Timeout)) {
+            Ok(()) => self.trouble.over(),
+            Err(error) => {
+                self.trouble.failed("ringing", &error);
+                self.local.ring(rings);
             }
         }
     }
 
+    /// Puts rings into the queue, no more than may wait in it: with several thousand the library's own script fails.
     async fn push(&self, times: usize) -> Result<(), RingError> {
         let mut connection = self.redis.connection();
         let (later, now): (usize, usize) = redis::pipe()

@@ -183,9 +183,10 @@ impl GlyphCollector<'_, '_> {
         glyph: &PositionedGlyph<'_>,
         transform: Affine,
         (vertical, stretch): (bool, Option<f64>),
-        known: &mut RunTexts,
+        known: &mut KnownGlyphs,
     ) {
-        let Some(frame) = GlyphFrame::new(glyph, transform, vertical, stretch) else { return };
+        let width = known.width_of(glyph);
+        let Some(frame) = GlyphFrame::new(glyph, transform, width, vertical, stretch) else { return };
         let place = frame.place();
         // What stands beside the page was cut away.
         if !place.is_finite() || !(place.inflate(0.1, 0.1).overlaps(self.seen) || self.is_boundless) {
@@ -221,25 +222,50 @@ impl GlyphCollector<'_, '_> {
     }
 }
 
-/// What the glyphs of one run stand for: all are of one font, where most come several times, and where to look a name up takes
-/// longer than all else that is done with a glyph.
+/// What the glyphs of one run stand for and how wide they are: all are of one font, where most come several times, and where to look
+/// a name up takes longer than all else that is done with a glyph.
 #[derive(Default)]
-struct RunTexts(Vec<(u32, Option<String>)>);
+struct KnownGlyphs {
+    texts: CodeTable<Option<String>>,
+    widths: CodeTable<Option<f32>>,
+}
 
-impl RunTexts {
+impl KnownGlyphs {
+    fn text_of(&mut self, glyph: &Glyph<'_>, fallback: &mut UnicodeFallback<'_>) -> Option<String> {
+        self.texts.get_or_find(glyph.char_code(), || fallback.text_of(glyph))
+    }
+
+    /// By how much the writing moves on, in units of the font, as far as it says so.
+    fn width_of(&mut self, glyph: &Glyph<'_>) -> Option<f32> {
+        self.widths.get_or_find(glyph.char_code(), || match glyph {
+            Glyph::Outline(outline) => outline.advance_width(),
+            Glyph::Type3(drawn) => drawn.advance_width(),
+        })
+    }
+}
+
+/// Something about glyphs by their codes.
+struct CodeTable<T>(Vec<(u32, T)>);
+
+impl<T> Default for CodeTable<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Clone> CodeTable<T> {
     /// The most that are looked through: more would take longer than to ask the font.
     const MOST: usize = 64;
 
-    fn text_of(&mut self, glyph: &Glyph<'_>, fallback: &mut UnicodeFallback<'_>) -> Option<String> {
-        let code = glyph.char_code();
-        if let Some((_, text)) = self.0.iter().find(|(known, _)| *known == code) {
-            return text.clone();
+    fn get_or_find(&mut self, code: u32, find: impl FnOnce() -> T) -> T {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == code) {
+            return known.clone();
         }
-        let text = fallback.text_of(glyph);
+        let found = find();
         if self.0.len() < Self::MOST {
-            self.0.push((code, text.clone()));
+            self.0.push((code, found.clone()));
         }
-        text
+        found
     }
 }
 
@@ -261,6 +287,7 @@ impl GlyphFrame {
     fn new(
         glyph: &PositionedGlyph<'_>,
         transform: Affine,
+        width: Option<f32>,
         vertical: bool,
         stretch: Option<f64>,
     ) -> Option<Self> {
@@ -272,11 +299,7 @@ impl GlyphFrame {
         if !sane || along.hypot() <= 0.0 {
             return None;
         }
-        let units = match &**glyph {
-            Glyph::Outline(outline) => outline.advance_width(),
-            Glyph::Type3(drawn) => drawn.advance_width(),
-        };
-        let units = units.filter(|units| units.is_finite()).map_or(UNITS_PER_EM * 0.5, f64::from);
+        let units = width.filter(|units| units.is_finite()).map_or(UNITS_PER_EM * 0.5, f64::from);
         if matches!(&**glyph, Glyph::Type3(_)) && units.abs() > 2.0 * UNITS_PER_EM {
             // Its own matrix makes the font larger than its size says.
             let larger = units.abs() * 1.6 / UNITS_PER_EM;
@@ -329,8 +352,8 @@ impl<'a> Device<'a> for GlyphCollector<'_, 'a> {
             self.is_blank = false;
         }
         let vertical = matches!(run.writing_mode(), WritingMode::Vertical);
-        let stretch = if vertical { None } else { typical_stretch(glyphs) };
-        let mut known = RunTexts::default();
+        let mut known = KnownGlyphs::default();
+        let stretch = if vertical { None } else { typical_stretch(glyphs, &mut known) };
         for glyph in glyphs {
             self.add(glyph, props.transform * glyph.transform(), (vertical, stretch), &mut known);
         }
@@ -391,18 +414,20 @@ impl<'a> Device<'a> for GlyphCollector<'_, 'a> {
 /// A font that stands for one that is not embedded has each of its glyphs stretched to the width that it is to have, and the
 /// glyph's transform with it, so that this does not tell. The steps of the run do, when there are enough of them or when they
 /// agree.
-fn typical_stretch(glyphs: &[PositionedGlyph<'_>]) -> Option<f64> {
+fn typical_stretch(glyphs: &[PositionedGlyph<'_>], known: &mut KnownGlyphs) -> Option<f64> {
     const FEW: usize = 4;
     const ALIKE: f64 = 1.03;
     let steps = glyphs.windows(2).filter_map(|pair| {
         let [glyph, next] = pair else { return None };
-        let Glyph::Outline(outline) = &**glyph else { return None };
+        if !matches!(&**glyph, Glyph::Outline(_)) {
+            return None;
+        }
         let place = glyph.transform();
         let step = (next.transform().translation() - place.translation()).hypot();
         let [along_x, along_y, up_x, up_y, ..] = place.as_coeffs();
         let along = Vec2::new(along_x, along_y);
         let height = height(along, Vec2::new(up_x, up_y));
-        let stretch = step / (f64::from(outline.advance_width()?) * height);
+        let stretch = step / (f64::from(known.width_of(glyph)?) * height);
         (stretch.is_finite() && stretch > 0.0).then_some((stretch, along.hypot() / height))
     });
     let mut steps: Vec<(f64, f64)> = steps.collect();
