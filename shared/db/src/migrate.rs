@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use sqlx::{
-    Connection, SqlSafeStr,
-    migrate::{MigrateError, Migration, MigrationType, Migrator},
+    Connection, PgPool, SqlSafeStr, SqlitePool,
+    migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator},
 };
 
 use super::{Db, DbError, on, silence};
@@ -188,6 +188,12 @@ const STEPS: &[MigrationStep] = &[
     },
 ];
 
+/// What the steps up to [`WHOLE_VERSION`] make of an empty database, in one script. The steps make tables, columns and indexes that later
+/// ones rename, make anew or drop, and an empty database has nothing that would have to be kept meanwhile.
+const WHOLE: &str = include_str!("../../../migrations/schema_0022.sql");
+/// The version of the schema that [`WHOLE`] makes.
+const WHOLE_VERSION: i64 = 22;
+
 /// Why the schema could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrationError {
@@ -255,16 +261,21 @@ pub async fn standing(db: &Db) -> super::Result<SchemaStatus> {
     })
 }
 
-async fn has_history(db: &Db) -> super::Result<bool> {
-    let table = match db {
-        Db::Postgres { .. } => {
+/// Counts the tables of steps that were taken: one, or none.
+const fn count_histories(dialect: SqlDialect) -> &'static str {
+    match dialect {
+        SqlDialect::Postgres => {
             "SELECT CAST(COUNT(*) AS BIGINT) FROM pg_tables
              WHERE tablename = '_sqlx_migrations' AND schemaname = current_schema()"
         }
-        Db::Sqlite { .. } => "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'",
-    };
-    let tables: i64 = on!(db, |c| sqlx::query_scalar(table).fetch_one(c))?;
-    Ok(tables > 0)
+        SqlDialect::Sqlite => "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'",
+    }
+}
+
+async fn has_history(db: &Db) -> super::Result<bool> {
+    let count = count_histories(SqlDialect::of(db));
+    let histories: i64 = on!(db, |c| sqlx::query_scalar(count).fetch_one(c))?;
+    Ok(histories > 0)
 }
 
 /// The encoding of a database that cannot store every text; none of one that can.
@@ -316,9 +327,10 @@ async fn is_behind(db: &Db) -> Result<bool, MigrationError> {
 /// Brings the schema up to date. On PostgreSQL several processes may call this at once, and one does the work; a SQLite file
 /// has one process, which the lock on the data directory ensures.
 ///
-/// Each step is a transaction of its own, on an empty database too: there, one for all of them takes as long.
+/// An empty database gets the whole schema in one transaction, which notes the steps as taken. Each step that is taken is a transaction of
+/// its own.
 ///
-/// No step waits for the disk: one that a crash takes back is taken again, and what is committed after them takes them along.
+/// None of them waits for the disk: one that a crash takes back is taken again, and what is committed after them takes them along.
 pub async fn run(db: &Db) -> Result<(), MigrationError> {
     // The rule; what follows looks through every row that points to another.
     if !is_behind(db).await? {
@@ -326,47 +338,73 @@ pub async fn run(db: &Db) -> Result<(), MigrationError> {
     }
     let migrator = Migrator::with_migrations(migrations(SqlDialect::of(db)));
     match db {
-        Db::Postgres { pool, .. } => {
-            let mut connection = pool.acquire().await.map_err(DbError::from)?;
-            // Rebuilding a large table may take longer than any statement of the service, and so may waiting for another process
-            // that does it.
-            sqlx::raw_sql(
-                "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0;
-                 SET synchronous_commit = off",
-            )
-            .execute(&mut *connection)
-            .await
-            .map_err(DbError::from)?;
-            // The migrator holds an advisory lock while it works.
-            let migrated = migrator.run(&mut *connection).await;
-            sqlx::raw_sql(
-                "RESET statement_timeout; RESET lock_timeout; RESET idle_in_transaction_session_timeout;
-                 RESET synchronous_commit",
-            )
-            .execute(&mut *connection)
-            .await
-            .map_err(DbError::from)?;
-            migrated?;
+        Db::Postgres { pool, .. } => migrate_postgres(pool, &migrator).await,
+        Db::Sqlite { writer, .. } => migrate_sqlite(writer, &migrator).await,
+    }
+}
+
+/// Makes the whole schema where there is none, on a connection that nobody else changes the schema beside. What came about before it was this
+/// one's turn is left as it is.
+macro_rules! make_whole {
+    ($dialect:expr, $connection:expr, $migrator:expr) => {
+        let histories = sqlx::query_scalar(count_histories($dialect)).fetch_one(&mut *$connection);
+        let histories: i64 = histories.await.map_err(DbError::from)?;
+        if histories == 0 {
+            let mut tx = $connection.begin().await.map_err(DbError::from)?;
+            sqlx::raw_sql(WHOLE).execute(&mut *tx).await.map_err(DbError::from)?;
+            $migrator.skip(&mut *tx, Some(WHOLE_VERSION)).await?;
+            tx.commit().await.map_err(DbError::from)?;
         }
-        Db::Sqlite { writer, .. } => {
-            let mut connection = writer.acquire().await.map_err(DbError::from)?;
-            // Rebuilding a table with foreign keys on deletes its children.
-            sqlx::query("PRAGMA foreign_keys = OFF")
-                .execute(&mut *connection)
-                .await
-                .map_err(DbError::from)?;
-            let migrated = migrator.run(&mut *connection).await;
-            let dangling = sqlx::query("PRAGMA foreign_key_check")
-                .fetch_all(&mut *connection)
-                .await
-                .map_err(DbError::from)?;
-            sqlx::query("PRAGMA foreign_keys = ON").execute(&mut *connection).await.map_err(DbError::from)?;
-            connection.ping().await.map_err(DbError::from)?;
-            migrated?;
-            if !dangling.is_empty() {
-                return Err(MigrationError::DanglingRows(dangling.len()));
-            }
-        }
+    };
+}
+
+async fn migrate_postgres(pool: &PgPool, migrator: &Migrator) -> Result<(), MigrationError> {
+    let mut connection = pool.acquire().await.map_err(DbError::from)?;
+    // Rebuilding a large table may take longer than any statement of the service, and so may waiting for another process
+    // that does it.
+    sqlx::raw_sql(
+        "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0;
+         SET synchronous_commit = off",
+    )
+    .execute(&mut *connection)
+    .await
+    .map_err(DbError::from)?;
+    let migrated = async {
+        // The advisory lock that the migrator takes once more for itself.
+        connection.lock().await?;
+        make_whole!(SqlDialect::Postgres, connection, migrator);
+        migrator.run(&mut *connection).await?;
+        connection.unlock().await?;
+        Ok::<_, MigrationError>(())
+    }
+    .await;
+    sqlx::raw_sql(
+        "RESET statement_timeout; RESET lock_timeout; RESET idle_in_transaction_session_timeout;
+         RESET synchronous_commit",
+    )
+    .execute(&mut *connection)
+    .await
+    .map_err(DbError::from)?;
+    migrated
+}
+
+async fn migrate_sqlite(writer: &SqlitePool, migrator: &Migrator) -> Result<(), MigrationError> {
+    let mut connection = writer.acquire().await.map_err(DbError::from)?;
+    // Rebuilding a table with foreign keys on deletes its children.
+    sqlx::query("PRAGMA foreign_keys = OFF").execute(&mut *connection).await.map_err(DbError::from)?;
+    let migrated = async {
+        make_whole!(SqlDialect::Sqlite, connection, migrator);
+        migrator.run(&mut *connection).await?;
+        Ok::<_, MigrationError>(())
+    }
+    .await;
+    let dangling =
+        sqlx::query("PRAGMA foreign_key_check").fetch_all(&mut *connection).await.map_err(DbError::from)?;
+    sqlx::query("PRAGMA foreign_keys = ON").execute(&mut *connection).await.map_err(DbError::from)?;
+    connection.ping().await.map_err(DbError::from)?;
+    migrated?;
+    if !dangling.is_empty() {
+        return Err(MigrationError::DanglingRows(dangling.len()));
     }
     Ok(())
 }

@@ -361,6 +361,49 @@ async fn a_schema_that_was_upgraded_is_the_one_that_new_stores_have() {
     }
 }
 
+/// What the steps have written, what they are noted by, and on PostgreSQL the constraints with their names.
+async fn notes(db: &Db) -> [Vec<String>; 3] {
+    let heads: Vec<(i64, i64)> =
+        on!(db, |c| sqlx::query_as("SELECT id, fair_at FROM queue_head").fetch_all(c)).unwrap();
+    let history = "SELECT version, description, success, checksum FROM _sqlx_migrations ORDER BY version";
+    let history: Vec<(i64, String, bool, Vec<u8>)> =
+        on!(db, |c| sqlx::query_as(history).fetch_all(c)).unwrap();
+    let constraints = match db {
+        Db::Postgres { pool, .. } => sqlx::query_scalar(
+            "SELECT CAST(concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid)) AS TEXT)
+             FROM pg_constraint WHERE contype IN ('p', 'u', 'f') AND conrelid IN
+                 (SELECT CAST(tablename AS regclass) FROM pg_tables WHERE schemaname = current_schema()) ORDER BY 1",
+        )
+        .fetch_all(pool)
+        .await
+        .unwrap(),
+        Db::Sqlite { .. } => Vec::new(),
+    };
+    let heads = heads.iter().map(|head| format!("{head:?}")).collect();
+    let history = history.iter().map(|step| format!("{step:?}")).collect();
+    [heads, history, constraints]
+}
+
+#[tokio::test]
+async fn a_new_store_gets_at_once_what_the_steps_make_one_after_the_other() {
+    for (stepped, fresh) in both_empty().await.iter().zip(&both_empty().await) {
+        migrate::run_to(&stepped.db, migrate::version()).await.unwrap();
+        migrate::run(&fresh.db).await.unwrap();
+        assert_eq!(schema(&stepped.db).await, schema(&fresh.db).await, "{}", fresh.name);
+        assert_eq!(notes(&stepped.db).await, notes(&fresh.db).await, "{}", fresh.name);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_was_left_on_the_way_goes_on_from_there() {
+    for (left, fresh) in both_empty().await.iter().zip(&both().await) {
+        migrate::run_to(&left.db, 1).await.unwrap();
+        migrate::run(&left.db).await.unwrap();
+        assert_eq!(schema(&left.db).await, schema(&fresh.db).await, "{}", fresh.name);
+        assert_eq!(notes(&left.db).await, notes(&fresh.db).await, "{}", fresh.name);
+    }
+}
+
 /// The names of columns, of indexes that the migrations name, and what refers to what.
 async fn names(db: &Db) -> [Vec<String>; 3] {
     let questions = match db {
