@@ -339,21 +339,22 @@ pub async fn list_documents(
     }
 }
 
-/// [`list_documents`] by a range of what is in the collection, and in its order, for the reason that [`crate::documents::list`] has. Whose
+/// [`list_documents`] by a range of what is in the collection, and in its order, for the reasons that [`crate::documents::list`] has. Whose
 /// the documents are, their places in the collection tell: else SQLite takes all of the workspace's, and sorts them.
-macro_rules! select_page {
-    ($collections:expr) => {
-        select_document!(
-            $collections,
-            "JOIN collection_documents cd ON cd.document_id = d.id",
-            "cd.workspace_id = $1 AND cd.collection_id >= $3 AND (cd.collection_id, cd.document_id) < ($3, $2)
-             ORDER BY cd.collection_id DESC, cd.document_id DESC LIMIT $4"
-        )
-    };
-}
-
-pub(crate) const LIST_POSTGRES: &str = select_page!(collections_column!(postgres));
-pub(crate) const LIST_SQLITE: &str = select_page!(collections_column!(sqlite));
+pub(crate) const LIST_POSTGRES: &str = select_document!(
+    collections_column!(postgres),
+    "JOIN collection_documents cd ON cd.document_id = d.id",
+    "cd.workspace_id = (SELECT CAST($1 AS UUID))
+     AND cd.collection_id >= (SELECT CAST($3 AS UUID)) AND cd.collection_id <= (SELECT CAST($3 AS UUID))
+     AND (cd.collection_id, cd.document_id) < ((SELECT CAST($3 AS UUID)), $2)
+     ORDER BY cd.collection_id DESC, cd.document_id DESC LIMIT (SELECT CAST($4 AS BIGINT))"
+);
+pub(crate) const LIST_SQLITE: &str = select_document!(
+    collections_column!(sqlite),
+    "JOIN collection_documents cd ON cd.document_id = d.id",
+    "cd.workspace_id = $1 AND cd.collection_id >= $3 AND (cd.collection_id, cd.document_id) < ($3, $2)
+     ORDER BY cd.collection_id DESC, cd.document_id DESC LIMIT $4"
+);
 
 /// Links a workspace's agent and collection and returns the link; the first one when they are linked already. None when either is not
 /// the workspace's.

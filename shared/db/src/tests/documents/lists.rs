@@ -1,6 +1,6 @@
 //! What a page of documents costs.
 
-use sqlx::{AssertSqlSafe, PgPool, Row};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, Row};
 use uuid::Uuid;
 
 use crate::{
@@ -36,6 +36,15 @@ async fn assert_reads_a_page(pool: &PgPool, statement: &str, values: &[&str]) {
     };
     let passed_over = plan.iter().any(|step| step.contains("Rows Removed"));
     assert!(plan.iter().filter_map(read).max() == Some(PAGE) && !passed_over, "{plan:#?}");
+}
+
+/// Fails unless PostgreSQL goes on with one plan for a statement that this connection has been asked by often. It tries five times first
+/// how a plan for the values does.
+async fn assert_has_one_plan(connection: &mut PgConnection, statement: &str) {
+    let made =
+        sqlx::query_as("SELECT custom_plans, generic_plans FROM pg_prepared_statements WHERE statement = $1");
+    let (tries, others): (i64, i64) = made.bind(statement).fetch_one(connection).await.unwrap();
+    assert!(tries <= 5 && others > 0, "{tries} plans, and {others} times the same: {statement}");
 }
 
 async fn analyze(pool: &PgPool, tables: &[&str]) {
@@ -79,6 +88,36 @@ async fn a_page_goes_past_nothing_of_others_that_is_newer() {
             values.extend(others.iter().copied().map(String::as_str));
             assert_reads_a_page(pool, list, &values).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_not_planned_anew_for_each_request() {
+    for t in &both().await {
+        let Db::Postgres { pool, .. } = &t.db else { continue };
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let mut sets = Vec::new();
+        for (workspace, count) in [(owner, 100), (other, 2_000)] {
+            let set = collection(&t.db, made_in(workspace), "set").await;
+            let queued = queue(&t.db, workspace, count, 0).await;
+            let mut tx = t.db.begin().await.unwrap();
+            locks::lock_workspace(&mut tx, workspace).await.unwrap();
+            collections::add_documents(&mut tx, workspace, set, &queued).await.unwrap();
+            tx.commit().await.unwrap();
+            sets.push(set);
+        }
+        analyze(pool, &["documents", "jobs", "collection_documents"]).await;
+        let mut connection = pool.acquire().await.unwrap();
+        for (workspace, set) in [owner, other].into_iter().zip(sets) {
+            for _ in 0..6 {
+                let all = sqlx::query(LIST_POSTGRES).bind(workspace).bind(Uuid::max()).bind(50_i64);
+                assert_eq!(all.fetch_all(&mut *connection).await.unwrap().len(), 50);
+                let set = sqlx::query(collections::LIST_POSTGRES).bind(workspace).bind(Uuid::max()).bind(set);
+                assert_eq!(set.bind(50_i64).fetch_all(&mut *connection).await.unwrap().len(), 50);
+            }
+        }
+        assert_has_one_plan(&mut connection, LIST_POSTGRES).await;
+        assert_has_one_plan(&mut connection, collections::LIST_POSTGRES).await;
     }
 }
 
