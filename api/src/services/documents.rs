@@ -233,10 +233,10 @@ impl DocumentService {
             authorization_sealed: authorization_sealed.as_deref(),
         };
         check_quota(&mut tx, actor, workspace).await?;
-        db::documents::insert(&mut tx, &row, self.clock.now()).await?;
         if row.authorization_sealed.is_some() {
             self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "document", id).await?;
         }
+        db::jobs::store_new(&mut tx, &row, demand, self.clock.now()).await?;
         let document = queue_new(&self.jobs, &mut tx, workspace, id, demand).await?;
         let collections = collections.put(&mut tx, workspace, id).await?;
         let made = DocumentDetails { document, collections };

@@ -32,6 +32,8 @@ pub struct PgWrite {
     active: Option<WorkspaceId>,
     /// The workspace whose row was locked last.
     locked: Option<WorkspaceId>,
+    /// The number that a workspace's next job was given, which is not queued yet.
+    numbered: Option<(WorkspaceId, i64)>,
 }
 
 /// By what the server knows a transaction and its own side of it: the columns of [`pg_identity`].
@@ -59,13 +61,14 @@ impl PgWrite {
             identity: None,
             active: None,
             locked: None,
+            numbered: None,
         })
     }
 
     /// A transaction whose commit may be lost without harm, and does not wait for the disk.
     pub(super) async fn relaxed(pool: &PgPool) -> Result<Self> {
         let tx = begin(pool, "BEGIN; SET LOCAL synchronous_commit = off").await?;
-        Ok(Self { tx, asks: None, identity: None, active: None, locked: None })
+        Ok(Self { tx, asks: None, identity: None, active: None, locked: None, numbered: None })
     }
 
     /// Notes what a statement told. Before the transaction has written there is nothing to be noted.
@@ -93,13 +96,23 @@ impl PgWrite {
         self.locked == Some(workspace)
     }
 
+    /// Notes that a workspace's next job was given its number.
+    pub(super) fn note_numbered(&mut self, workspace: WorkspaceId, number: i64) {
+        self.numbered = Some((workspace, number));
+    }
+
+    /// The number that a workspace's next job was given, for whoever queues it now.
+    pub(super) fn use_number(&mut self, workspace: WorkspaceId) -> Option<i64> {
+        self.numbered.take_if(|(of, _)| *of == workspace).map(|(_, number)| number)
+    }
+
     /// Commits.
     ///
     /// # Errors
     /// [`DbError::CommitUnknown`] when the answer was lost and the server could not be asked either; every other error means that
     /// nothing took place.
     pub(super) async fn commit(self) -> Result<()> {
-        let Self { mut tx, asks, identity, active: _, locked: _ } = self;
+        let Self { mut tx, asks, identity, active: _, locked: _, numbered: _ } = self;
         let Some(pool) = asks else {
             return Ok(silence::answered(tx.commit()).await?);
         };

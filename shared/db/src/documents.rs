@@ -79,6 +79,30 @@ macro_rules! insert_document {
     };
 }
 
+pub(super) use insert_document;
+
+/// Binds what [`insert_document`] adds; the inline text is `$14`.
+macro_rules! bind_document {
+    ($query:expr, $document:expr, $now:expr) => {
+        $query
+            .bind($document.id)
+            .bind($document.owner.workspace_id)
+            .bind($document.owner.creator())
+            .bind($document.r#type)
+            .bind($document.name)
+            .bind($document.description)
+            .bind($document.url)
+            .bind($document.metadata.map(lectern_shared::model::Json))
+            .bind($document.splitter.map(lectern_shared::model::Json))
+            .bind($document.pages.from.map(i64::from))
+            .bind($document.pages.to.map(i64::from))
+            .bind($document.authorization_sealed)
+            .bind($now)
+            .bind($document.content)
+    };
+}
+pub(super) use bind_document;
+
 /// Adds a document. It is not queued: see `lectern_jobs::enqueue`.
 pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<()> {
     // In one round trip.
@@ -92,24 +116,7 @@ pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) 
             "; INSERT INTO document_contents (document_id, content) SELECT $1, $14 WHERE $14 IS NOT NULL"
         ),
     };
-    execute!(
-        tx,
-        sqlx::query(statement)
-            .bind(document.id)
-            .bind(document.owner.workspace_id)
-            .bind(document.owner.creator())
-            .bind(document.r#type)
-            .bind(document.name)
-            .bind(document.description)
-            .bind(document.url)
-            .bind(document.metadata.map(Json))
-            .bind(document.splitter.map(Json))
-            .bind(document.pages.from.map(i64::from))
-            .bind(document.pages.to.map(i64::from))
-            .bind(document.authorization_sealed)
-            .bind(now)
-            .bind(document.content)
-    )?;
+    execute!(tx, bind_document!(sqlx::query(statement), document, now))?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Locks are taken in one order everywhere: workspace, document, job.
 
+mod arrival;
 mod claims;
 mod line;
 mod outcome;
@@ -10,6 +11,7 @@ mod publication;
 
 use uuid::Uuid;
 
+pub use arrival::store_new;
 pub use claims::{ClaimedJobs, DueJobs, claim, claim_undisputed, due};
 #[cfg(test)]
 pub(super) use claims::{DUE, PASSED_OVER, TAKE};

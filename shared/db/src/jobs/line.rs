@@ -12,7 +12,7 @@ use lectern_shared::{clock::Timestamp, ids::WorkspaceId};
 
 use super::place::{self, none_yet, number_of_place, place_in_line};
 use crate::{
-    Result, Tx,
+    PgWrite, Result, Tx,
     commit::{PgIdentity, pg_identity},
     execute, on, silence,
     storage::StorageDemand,
@@ -62,17 +62,29 @@ macro_rules! select_ends {
 const ENDS: &str = select_ends!("CAST($2 AS BIGINT) AS given", "queue_head");
 
 /// Gives the next number to the workspace $1, which stores $2 bytes and has $4 documents more, unless more than $3 bytes are stored already:
-/// in one statement, so that a quota makes nobody wait for longer.
+/// in one statement, so that a quota makes nobody wait for longer. The parameters may have other names.
 macro_rules! take_number {
-    ($($returning:expr),+) => {
+    (($workspace:literal, $more:literal, $room:literal, $documents:literal), $($returning:expr),+) => {
         concat!(
-            "UPDATE workspaces SET fair_at = fair_at + 1, stored_at_most = stored_at_most + $2,
-                                   documents_at_most = documents_at_most + $4
-             WHERE id = $1 AND deleted_at IS NULL AND ($3 IS NULL OR stored_at_most <= $3) RETURNING ",
+            "UPDATE workspaces SET fair_at = fair_at + 1, stored_at_most = stored_at_most + ",
+            $more,
+            ", documents_at_most = documents_at_most + ",
+            $documents,
+            " WHERE id = ",
+            $workspace,
+            " AND deleted_at IS NULL AND (",
+            $room,
+            " IS NULL OR stored_at_most <= ",
+            $room,
+            ") RETURNING ",
             $($returning),+
         )
     };
+    ($($returning:expr),+) => {
+        take_number!(("$1", "$2", "$3", "$4"), $($returning),+)
+    };
 }
+pub(super) use take_number;
 
 /// Takes the next number, and tells the [`QueueEnds`] as they were before: where nobody else can queue anything for the workspace
 /// meanwhile. For PostgreSQL.
@@ -153,6 +165,11 @@ async fn lock_and_find_ends(
     demand: StorageDemand,
     made: i64,
 ) -> Result<Option<QueueEnds>> {
+    if let Tx::Postgres(numbered) = tx
+        && let Some(number) = numbered.use_number(workspace)
+    {
+        return ends_behind(tx, workspace, number).await.map(Some);
+    }
     if let Tx::Postgres(tx) = tx
         && tx.knows_locked(workspace)
     {
@@ -167,8 +184,12 @@ async fn lock_and_find_ends(
     }
     // In a statement of its own: the next one then sees what others have queued for this workspace until now.
     let Some(guessed) = lock(tx, workspace, demand, made).await? else { return Ok(None) };
-    let ends: QueueEnds = on!(tx, |c| sqlx::query_as(ENDS).bind(workspace).bind(guessed - 1).fetch_one(c))?;
-    Ok(Some(ends))
+    ends_behind(tx, workspace, guessed).await.map(Some)
+}
+
+/// Where the lines end, for a workspace that is locked and was given this number for its next job.
+async fn ends_behind(tx: &mut Tx, workspace: WorkspaceId, guessed: i64) -> Result<QueueEnds> {
+    Ok(on!(tx, |c| sqlx::query_as(ENDS).bind(workspace).bind(guessed - 1).fetch_one(c))?)
 }
 
 /// Locks a workspace who is there still and has room, and gives the number after that of the workspace's last job.
@@ -179,12 +200,7 @@ async fn lock(tx: &mut Tx, workspace: WorkspaceId, demand: StorageDemand, made: 
             let lock = sqlx::query_as(take_number!("fair_at, ", pg_identity!()));
             let lock = lock.bind(workspace).bind(added).bind(room).bind(made);
             let locked: Option<LockedWorkspace> = silence::answered(lock.fetch_optional(&mut **tx)).await?;
-            Ok(locked.map(|LockedWorkspace { fair_at, identity }| {
-                tx.note(Some(identity));
-                tx.note_active(workspace);
-                tx.note_locked(workspace);
-                fair_at
-            }))
+            Ok(locked.map(|locked| locked.note(tx, workspace)))
         }
         Tx::Sqlite(tx) => {
             let lock = sqlx::query_scalar(take_number!("fair_at")).bind(workspace).bind(added).bind(room);
@@ -206,11 +222,23 @@ struct IdentifiedEnds {
     identity: PgIdentity,
 }
 
+/// A workspace that is there still and has room, locked by [`take_number`].
 #[derive(sqlx::FromRow)]
-struct LockedWorkspace {
+pub(super) struct LockedWorkspace {
     fair_at: i64,
     #[sqlx(flatten)]
     identity: PgIdentity,
+}
+
+impl LockedWorkspace {
+    /// Notes what is known by it, and gives the number after that of the workspace's last job.
+    pub(super) fn note(self, tx: &mut PgWrite, workspace: WorkspaceId) -> i64 {
+        let Self { fair_at, identity } = self;
+        tx.note(Some(identity));
+        tx.note_active(workspace);
+        tx.note_locked(workspace);
+        fair_at
+    }
 }
 
 /// The last number in a workspace's line, or the head's if that is higher: what is queued besides is counted from there. By a range,

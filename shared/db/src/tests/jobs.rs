@@ -441,13 +441,17 @@ async fn the_documents_of_whoever_comes_late_are_one_number_apart() {
         for _ in 0..8 {
             assert!(claim(&t.db, at(1)).await.is_some(), "{}", t.name);
         }
-        // By each of the two ways into the line.
-        for _ in 0..2 {
+        // By each of the ways into the line.
+        for is_numbered in [false, true, false, true] {
             document(&t.db, late, "queued", at(2)).await;
             let row = plain(late, "new");
             let mut tx = t.db.begin().await.unwrap();
-            documents::insert(&mut tx, &row, at(2)).await.unwrap();
             let demand = StorageDemand::default();
+            if is_numbered {
+                jobs::store_new(&mut tx, &row, demand, at(2)).await.unwrap();
+            } else {
+                documents::insert(&mut tx, &row, at(2)).await.unwrap();
+            }
             let queued = jobs::enqueue_new(&mut tx, late, row.id, demand, ATTEMPTS, at(2)).await.unwrap();
             let (_, made) = queued.unwrap().unwrap();
             assert_eq!((made.id, made.ingestion.state), (row.id, JobState::Queued), "{}", t.name);
@@ -455,6 +459,6 @@ async fn the_documents_of_whoever_comes_late_are_one_number_apart() {
         }
         let select = "SELECT fair_at / 2 FROM jobs WHERE workspace_id = $1 ORDER BY fair_at";
         let numbers: Vec<i64> = on!(t.db, |c| sqlx::query_scalar(select).bind(late).fetch_all(c)).unwrap();
-        assert_eq!(numbers, [8, 9, 10, 11], "{}", t.name);
+        assert_eq!(numbers, [8, 9, 10, 11, 12, 13, 14, 15], "{}", t.name);
     }
 }

@@ -50,7 +50,7 @@ async fn used(db: &Db, workspace: WorkspaceId) -> u64 {
 async fn add(db: &Db, workspace: WorkspaceId, allowed: u64) -> Result<std::result::Result<(), OverQuota>> {
     let row = plain(workspace, "text");
     let mut tx = db.begin().await?;
-    documents::insert(&mut tx, &row, at(0)).await?;
+    jobs::store_new(&mut tx, &row, demand(7, allowed), at(0)).await?;
     let queued = jobs::enqueue_new(&mut tx, workspace, row.id, demand(7, allowed), ATTEMPTS, at(0)).await?;
     if queued.is_ok() {
         tx.commit().await?;
@@ -328,7 +328,7 @@ async fn the_last_room_is_for_one_of_two_that_are_stored_at_once() {
         assert_eq!(add(&t.db, owner, 14).await.unwrap(), Ok(()), "{}", t.name);
         let row = plain(owner, "text");
         let mut first = t.db.begin().await.unwrap();
-        documents::insert(&mut first, &row, at(0)).await.unwrap();
+        jobs::store_new(&mut first, &row, demand(7, 14), at(0)).await.unwrap();
         let queued = jobs::enqueue_new(&mut first, owner, row.id, demand(7, 14), ATTEMPTS, at(0));
         assert!(queued.await.unwrap().is_ok(), "{}", t.name);
         let db = t.db.clone();
