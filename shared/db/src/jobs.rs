@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub use arrival::store_new;
 pub use claims::{ClaimedJobs, DueJobs, claim, claim_undisputed, due};
 #[cfg(test)]
-pub(super) use claims::{DUE, PASSED_OVER, TAKE};
+pub(super) use claims::{DUE, PASSED_OVER, TAKE, TAKE_UNDISPUTED};
 use lectern_shared::{
     clock::Timestamp,
     ids::{DocumentId, JobId, WorkspaceId},

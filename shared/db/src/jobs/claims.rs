@@ -8,7 +8,7 @@ use lectern_shared::{
 use uuid::Uuid;
 
 use super::{
-    line,
+    line::{self, still_queued},
     place::{self, none_yet, number_of_place},
 };
 use crate::{Db, Result, Tx, on, silence};
@@ -120,7 +120,9 @@ macro_rules! take {
             "fair_at, id LIMIT 1 ",
             $lock,
             // Repeated, because without them the row that another claimer took meanwhile is taken again.
-            ") AND state = 'queued' AND run_at <= $1
+            ") AND ",
+            still_queued!(""),
+            " AND run_at <= $1
              RETURNING ",
             taken_columns!()
         )
@@ -142,7 +144,7 @@ macro_rules! take_first {
 /// Takes the first $5 jobs if no two workspaces wait, and moves the head up to the last of them, in one round trip and with nobody else's
 /// claims held up: who alone waits may have every slot, and whoever comes at the same moment is next. The transaction that this is of does
 /// not wait for the disk.
-const TAKE_UNDISPUTED: &str = concat!(
+pub(crate) const TAKE_UNDISPUTED: &str = concat!(
     "WITH relaxed AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', TRUE) AS setting),
      due AS MATERIALIZED (
          SELECT id FROM jobs
@@ -158,7 +160,9 @@ const TAKE_UNDISPUTED: &str = concat!(
      taken AS (
          UPDATE jobs SET ",
     set_taken!("given.claim_id"),
-    " FROM given WHERE jobs.id = given.id AND jobs.state = 'queued' AND jobs.run_at <= $1
+    " FROM given WHERE jobs.id = given.id AND ",
+    still_queued!("jobs."),
+    " AND jobs.run_at <= $1
          RETURNING ",
     taken_columns!(),
     "),

@@ -1,5 +1,6 @@
 //! The queue.
 
+mod backlog;
 mod outcome;
 mod publication;
 

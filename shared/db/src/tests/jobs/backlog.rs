@@ -1,0 +1,51 @@
+//! What a claim costs PostgreSQL while many jobs are queued.
+
+use sqlx::{AssertSqlSafe, PgPool, Row};
+
+use crate::{
+    Db, jobs,
+    testing::{at, both, workspace},
+    tests::fairness::queue,
+};
+
+/// As many jobs as no claim may go through.
+const MANY: usize = 500;
+
+/// Takes a job by a statement, and fails if a step of that goes through the line.
+async fn assert_reads_little(pool: &PgPool, statement: &str, values: [&str; 5]) {
+    let asked = values
+        .iter()
+        .enumerate()
+        .fold(statement.to_owned(), |asked, (place, value)| asked.replace(&format!("${}", place + 1), value));
+    let explain = format!("EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) {asked}");
+    let steps = sqlx::query(AssertSqlSafe(explain)).fetch_all(pool).await.unwrap();
+    let plan: Vec<String> = steps.iter().map(|step| step.get(0)).collect();
+    let read = |step: &String| {
+        let number = |name| step.split(name).nth(1)?.split([' ', ')', '.']).next()?.parse::<u64>().ok();
+        Some(number("rows=")? * number("loops=")?)
+    };
+    assert!(plan.iter().filter_map(read).all(|rows| rows <= 1), "{plan:#?}");
+    // Whoever goes through an index may show nothing of it but what was found.
+    assert!(plan.iter().any(|step| step.contains("using jobs_pkey on jobs")), "{plan:#?}");
+}
+
+#[tokio::test]
+async fn a_claim_does_not_go_through_the_line_that_came_since_postgresql_counted() {
+    const CLAIM: &str = "CAST('019a8f44-7d20-7b61-a0c5-2f8e6d914b37' AS UUID)";
+    for t in &both().await {
+        let Db::Postgres { pool, .. } = &t.db else { continue };
+        let owner = workspace(&t.db, at(0)).await;
+        queue(&t.db, owner, MANY, 0).await;
+        // As it knows the table as a rule: all is done.
+        for statement in ["UPDATE jobs SET state = 'done'", "ANALYZE jobs"] {
+            sqlx::query(statement).execute(pool).await.unwrap();
+        }
+        queue(&t.db, owner, MANY, 0).await;
+        let (later, of) = ("8000000000000000", format!("'{}'", owner.as_uuid()));
+        let claims = format!("ARRAY[{CLAIM}]");
+        assert_reads_little(pool, jobs::TAKE_UNDISPUTED, [later, &claims, later, "'worker'", "1"]).await;
+        for take in jobs::TAKE {
+            assert_reads_little(pool, take, [later, CLAIM, later, "'worker'", &of]).await;
+        }
+    }
+}
