@@ -41,7 +41,9 @@ use sqlx::QueryBuilder;
 use crate::{
     Db, Result, Tx,
     commit::{PgIdentity, pg_identity},
-    execute, on, receipts, silence,
+    execute,
+    jobs::still_queued,
+    on, receipts, silence,
 };
 
 /// A new document's row.
@@ -289,16 +291,14 @@ pub async fn update(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) 
 /// Has a document that was just queued be indexed again from the passages that are stored, so that its source is left alone.
 /// `warnings` are what its last ingestion went past, which is still true. A job that a worker holds is left as it is.
 pub async fn from_stored(tx: &mut Tx, id: DocumentId, warnings: &[IngestionWarning]) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE jobs SET from_stored = TRUE, warnings = $2 WHERE document_id = $1 AND state = 'queued'"
-        )
-        .bind(id)
-        .bind(Json(warnings))
-    )?;
+    execute!(tx, sqlx::query(SET_FROM_STORED).bind(id).bind(Json(warnings)))?;
     Ok(())
 }
+
+pub(crate) const SET_FROM_STORED: &str = concat!(
+    "UPDATE jobs SET from_stored = TRUE, warnings = $2 WHERE document_id = $1 AND ",
+    still_queued!("")
+);
 
 macro_rules! select_locked {
     ($lock:literal) => {

@@ -25,10 +25,10 @@ use lectern_shared::{
         page::PdfEngineName,
     },
 };
-pub(super) use line::BEHIND_OWN;
 pub use line::admit;
 #[cfg(test)]
 pub(super) use line::{BEGINS_BEHIND, NEXT_BESIDES};
+pub(super) use line::{BEHIND_OWN, still_queued};
 use line::{LinePlace, note_number};
 pub use outcome::{ExpiredJob, cancel, expire_leases, fail, postpone, release};
 use place::place_in_line;

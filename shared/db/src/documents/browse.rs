@@ -17,7 +17,7 @@ use sqlx::{Database, Encode, QueryBuilder, Type};
 use uuid::Uuid;
 
 use super::select_document;
-use crate::{Db, Result, on};
+use crate::{Db, Result, jobs::still_queued, on};
 
 /// Documents that are read at once to see whether their metadata is as it should be.
 const BATCH: u32 = 500;
@@ -328,31 +328,31 @@ pub async fn jobs_before(
     document: DocumentId,
     most: u32,
 ) -> Result<Option<u64>> {
-    let before: Option<i64> = on!(db, |c| {
-        sqlx::query_scalar(
-        "SELECT (SELECT COUNT(*) FROM (
-                     SELECT 1 FROM jobs b WHERE b.state = 'queued' AND b.fair_at < j.fair_at LIMIT $3) AS earlier)
-         FROM jobs j WHERE j.document_id = $1 AND j.workspace_id = $2 AND j.kind = 'ingest' AND j.state = 'queued'
-           AND j.fair_at < 9223372036854775807"
-    )
-    .bind(document)
-    .bind(workspace)
-    .bind(i64::from(most))
-    .fetch_optional(c)
-    })?;
+    let before: Option<i64> = on!(db, |c| sqlx::query_scalar(JOBS_BEFORE)
+        .bind(document)
+        .bind(workspace)
+        .bind(i64::from(most))
+        .fetch_optional(c))?;
     Ok(before.map(i64::unsigned_abs))
 }
 
+pub(crate) const JOBS_BEFORE: &str = concat!(
+    "SELECT (SELECT COUNT(*) FROM (
+                 SELECT 1 FROM jobs b WHERE b.state = 'queued' AND b.fair_at < j.fair_at LIMIT $3) AS earlier)
+     FROM jobs j WHERE j.document_id = $1 AND j.workspace_id = $2 AND j.kind = 'ingest'
+       AND j.fair_at < 9223372036854775807 AND ",
+    still_queued!("j.")
+);
+
 /// When the job of one of a workspace's documents is due that waits, be it for that or for its turn; none when it does not wait.
 pub async fn job_due_at(db: &Db, workspace: WorkspaceId, document: DocumentId) -> Result<Option<Timestamp>> {
-    Ok(on!(db, |c| sqlx::query_scalar(
-        "SELECT run_at FROM jobs
-         WHERE document_id = $1 AND workspace_id = $2 AND kind = 'ingest' AND state = 'queued'"
-    )
-    .bind(document)
-    .bind(workspace)
-    .fetch_optional(c))?)
+    Ok(on!(db, |c| sqlx::query_scalar(JOB_DUE_AT).bind(document).bind(workspace).fetch_optional(c))?)
 }
+
+pub(crate) const JOB_DUE_AT: &str = concat!(
+    "SELECT run_at FROM jobs WHERE document_id = $1 AND workspace_id = $2 AND kind = 'ingest' AND ",
+    still_queued!("")
+);
 
 /// A pattern of what has this text somewhere.
 fn contains(text: &str) -> String {

@@ -381,7 +381,7 @@ pub(crate) const BEGINS_BEHIND: &str = workspaces_by_front!("fair_at > $2");
 const MOVES_HEAD: &str =
     workspaces_by_front!("moved AS (UPDATE queue_head SET fair_at = $3), ", "fair_at > $2");
 
-/// That a job of the table that goes before this, which is found by its id, is queued still. Said of the state itself, PostgreSQL may go
+/// That a job of the table that goes before this, which is found by its id or its document, is queued still. Said of the state itself, PostgreSQL may go
 /// through an index of queued jobs for it: as long as it knows of none that is queued, it takes that for the quickest way, however many
 /// are in line by then.
 macro_rules! still_queued {
@@ -389,7 +389,7 @@ macro_rules! still_queued {
         concat!($table, "state || '' = 'queued'")
     };
 }
-pub(super) use still_queued;
+pub(crate) use still_queued;
 
 macro_rules! move_up {
     ($lock:literal) => {

@@ -1,9 +1,11 @@
-//! What a claim costs PostgreSQL while many jobs are queued.
+//! What claims, and questions about one job, cost PostgreSQL while many are queued.
 
 use sqlx::{AssertSqlSafe, PgPool, Row};
 
 use crate::{
-    Db, jobs,
+    Db,
+    documents::{self, browse},
+    jobs,
     testing::{at, both, workspace},
     tests::fairness::queue,
 };
@@ -11,8 +13,8 @@ use crate::{
 /// As many jobs as no claim may go through.
 const MANY: usize = 500;
 
-/// Takes a job by a statement, and fails if a step of that goes through the line.
-async fn assert_reads_little(pool: &PgPool, statement: &str, values: [&str; 5]) {
+/// Has a statement done, and fails if a step of it goes through the line instead of to one job by this index.
+async fn assert_goes_to_a_job(pool: &PgPool, statement: &str, index: &str, values: &[&str]) {
     let asked = values
         .iter()
         .enumerate()
@@ -26,11 +28,11 @@ async fn assert_reads_little(pool: &PgPool, statement: &str, values: [&str; 5]) 
     };
     assert!(plan.iter().filter_map(read).all(|rows| rows <= 1), "{plan:#?}");
     // Whoever goes through an index may show nothing of it but what was found.
-    assert!(plan.iter().any(|step| step.contains("using jobs_pkey on jobs")), "{plan:#?}");
+    assert!(plan.iter().any(|step| step.contains(&format!("using {index} on jobs"))), "{plan:#?}");
 }
 
 #[tokio::test]
-async fn a_claim_does_not_go_through_the_line_that_came_since_postgresql_counted() {
+async fn nothing_goes_through_the_line_that_came_since_postgresql_counted() {
     const CLAIM: &str = "CAST('019a8f44-7d20-7b61-a0c5-2f8e6d914b37' AS UUID)";
     for t in &both().await {
         let Db::Postgres { pool, .. } = &t.db else { continue };
@@ -40,12 +42,19 @@ async fn a_claim_does_not_go_through_the_line_that_came_since_postgresql_counted
         for statement in ["UPDATE jobs SET state = 'done'", "ANALYZE jobs"] {
             sqlx::query(statement).execute(pool).await.unwrap();
         }
-        queue(&t.db, owner, MANY, 0).await;
+        let queued = queue(&t.db, owner, MANY, 0).await;
         let (later, of) = ("8000000000000000", format!("'{}'", owner.as_uuid()));
         let claims = format!("ARRAY[{CLAIM}]");
-        assert_reads_little(pool, jobs::TAKE_UNDISPUTED, [later, &claims, later, "'worker'", "1"]).await;
+        let values: [&str; 5] = [later, &claims, later, "'worker'", "1"];
+        assert_goes_to_a_job(pool, jobs::TAKE_UNDISPUTED, "jobs_pkey", &values).await;
         for take in jobs::TAKE {
-            assert_reads_little(pool, take, [later, CLAIM, later, "'worker'", &of]).await;
+            assert_goes_to_a_job(pool, take, "jobs_pkey", &[later, CLAIM, later, "'worker'", &of]).await;
         }
+        let last = queued.last().map(|last| format!("'{}'", last.as_uuid())).unwrap();
+        for (statement, third) in [(browse::JOBS_BEFORE, "1"), (browse::JOB_DUE_AT, "")] {
+            assert_goes_to_a_job(pool, statement, "jobs_document_id_kind_key", &[&last, &of, third]).await;
+        }
+        let values = [last.as_str(), "'[]'"];
+        assert_goes_to_a_job(pool, documents::SET_FROM_STORED, "jobs_document_id_kind_key", &values).await;
     }
 }
