@@ -3,5 +3,6 @@
 mod bucket;
 mod feed;
 mod folder;
+mod moves;
 mod pages;
 mod site;

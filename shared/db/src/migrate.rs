@@ -186,6 +186,11 @@ const STEPS: &[MigrationStep] = &[
         description: "what sources call their documents",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0022_source_names.sql")),
     },
+    MigrationStep {
+        version: 23,
+        description: "what runs of sources found elsewhere",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0023_source_moves.sql")),
+    },
 ];
 
 /// What the steps up to [`WHOLE_VERSION`] make of an empty database, in one script. The steps make tables, columns and indexes that later

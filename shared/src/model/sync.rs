@@ -64,6 +64,8 @@ text_enum! {
         Added => "added",
         /// Its document has its new content.
         Changed => "changed",
+        /// Its document is one that was found elsewhere before.
+        Moved => "moved",
         /// It is not there any more; its document is deleted at the end of the run.
         Gone => "gone",
         /// It could not be had; its document, if there is one, stays as it was.
@@ -377,6 +379,8 @@ pub struct SyncCounts {
     pub added: i64,
     /// Those with another content than before.
     pub changed: i64,
+    /// Those that were elsewhere before.
+    pub moved: i64,
     /// Those that are as they were.
     pub unchanged: i64,
     /// Those that somebody deleted here, and that are left away.

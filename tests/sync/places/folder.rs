@@ -27,7 +27,7 @@ in_both_modes!(
 );
 
 /// Makes a folder that sources may read, and a service for somebody that may read it.
-async fn opened(mode: Mode) -> (Service, Client, TempDir) {
+pub(super) async fn opened(mode: Mode) -> (Service, Client, TempDir) {
     let open = tempfile::tempdir().expect("a folder");
     let path = open.path().to_str().expect("text").to_owned();
     let service = setup(mode).env("LECTERN_SOURCE_FOLDERS", &path).start().await;
@@ -36,7 +36,7 @@ async fn opened(mode: Mode) -> (Service, Client, TempDir) {
 }
 
 /// The documents, as pairs of name and id, by their names.
-async fn named(client: &Client) -> Vec<(String, String)> {
+pub(super) async fn named(client: &Client) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let mut named: Vec<_> = documents(client)
         .await

@@ -84,10 +84,14 @@ pub(super) async fn read(
         let listing = search
             .list()
             .map_err(|error| RunFailure::stop(format!("The folder cannot be read: {}", error.kind())))?;
-        Ok::<_, RunFailure>((root, listing))
+        Ok::<_, RunFailure>((root, listing, known))
     });
-    let (root, listing) =
+    let (root, listing, known) =
         listed.await.map_err(|ComputeStopped| RunFailure::stop("The folder could not be read"))??;
+    // What is not listed may be there for all that, where not everything is.
+    if !listing.is_cut_off {
+        recorder.vanish(missing(known, &listing.files)).await?;
+    }
     for file in &listing.files {
         look_at(context, &root, recorder, file).await?;
     }
@@ -99,6 +103,15 @@ pub(super) async fn read(
     let reason = "The folder does not have it any more.";
     let is_complete = !listing.is_cut_off;
     Ok(Enumeration { unseen: is_complete.then_some(reason), is_complete, validators: None })
+}
+
+/// What is known of a folder that does not list it, if there is something new that it may be.
+fn missing(mut known: HashSet<String>, files: &[ListedFile]) -> Vec<String> {
+    let mut has_new = false;
+    for file in files {
+        has_new |= !known.remove(&file.path);
+    }
+    if has_new { known.into_iter().collect() } else { Vec::new() }
 }
 
 async fn look_at(

@@ -18,6 +18,7 @@ mod run;
 mod site;
 mod sitemap;
 mod spellings;
+mod vanished;
 mod warning;
 
 use std::{collections::HashSet, time::Duration};

@@ -1,6 +1,7 @@
 //! What a run makes of what it finds: documents, and what is known of their items from then on. Each is one transaction that keeps the
 //! run's claim too, so that two workers never do the same thing.
 
+mod moves;
 mod notes;
 
 use std::{collections::HashSet, io, pin::pin};
@@ -26,18 +27,19 @@ use lectern_shared::{
     ids::DocumentId,
     media_type,
     model::{
-        Json,
         collection::apply_defaults,
-        document::{Document, DocumentType, PageRange, StoredFile},
+        document::{DocumentType, PageRange, StoredFile},
         sync::{SyncCounts, SyncItem, SyncOutcome, SyncRun, SyncSource},
     },
     secrets::hex,
 };
 use tokio_util::io::ReaderStream;
 
+use self::moves::is_unnamed;
 use super::{
     failure::RunFailure,
     item::{FoundItem, ItemValidators, StagedFile},
+    vanished::VanishedItems,
 };
 
 /// Bytes that the key of an item has at most: more than an index takes.
@@ -66,6 +68,8 @@ pub(super) struct RunRecorder<'a> {
     pub(super) may_leave_out_more: bool,
     /// What a run that was confirmed has found gone once more.
     pub(super) still_gone: HashSet<String>,
+    /// What is not where it was, and may be elsewhere.
+    pub(super) vanished: VanishedItems,
     /// Documents that the source has, or would have in a dry run.
     documents: i64,
     /// New things that could not be had.
@@ -88,6 +92,7 @@ impl<'a> RunRecorder<'a> {
             left_out: 0,
             may_leave_out_more: false,
             still_gone: HashSet::new(),
+            vanished: VanishedItems::default(),
             documents: source.documents + would_be_added,
             failed_new: 0,
             skipped: 0,
@@ -130,6 +135,11 @@ impl<'a> RunRecorder<'a> {
             return self.failed(item.key, refused.unwrap_or_default(), known.as_ref()).await;
         };
         let version = item.validators.version.map_or_else(|| hex(&item.staged.sha256), str::to_owned);
+        if known.is_none()
+            && let Some((former, file)) = self.found_again(&item, &version).await?
+        {
+            return Box::pin(self.follow(former, &file, item, identity, &version)).await;
+        }
         let stays = match &known {
             // Whoever deleted it does not want it back.
             Some(known) if !known.is_alive => !self.run.is_full,
@@ -145,7 +155,10 @@ impl<'a> RunRecorder<'a> {
                 self.put(&mut tx, item.key, named, item.validators, &version).await?;
                 self.commit(tx, more).await
             }
-            Some(known) if known.is_alive => self.change(known, item, identity, &version).await,
+            Some(known) if known.is_alive => {
+                let more = SyncCounts { changed: 1, ..SyncCounts::default() };
+                self.change(known, item, identity, &version, more).await
+            }
             _ => self.add(item, identity, &version).await,
         }
     }
@@ -246,15 +259,16 @@ impl<'a> RunRecorder<'a> {
         Ok(true)
     }
 
-    /// Gives a document another content.
+    /// Gives a document another content, and counts it so, but for its bytes.
     async fn change(
         &mut self,
         known: SyncItem,
         item: FoundItem<'_>,
         identity: FileIdentity,
         version: &str,
+        more: SyncCounts,
     ) -> Result<(), RunFailure> {
-        let more = SyncCounts { changed: 1, bytes: item.staged.bytes.cast_signed(), ..SyncCounts::default() };
+        let more = SyncCounts { bytes: item.staged.bytes.cast_signed(), ..more };
         let id = known.document_id;
         if self.run.dry_run {
             return self.note(item.key, SyncOutcome::Changed, Some(id), more).await;
@@ -316,7 +330,11 @@ impl<'a> RunRecorder<'a> {
             return Ok(false);
         }
         self.put(&mut tx, item.key, (id, Some(item.name.as_str())), item.validators, version).await?;
-        items::note(&mut tx, self.run, item.key, SyncOutcome::Changed, None, Some(id)).await?;
+        if more.moved > 0 {
+            self.note_move(&mut tx, known, item.key).await?;
+        } else {
+            items::note(&mut tx, self.run, item.key, SyncOutcome::Changed, None, Some(id)).await?;
+        }
         self.commit(tx, more).await?;
         jobs.doorbell().ring(1);
         Ok(true)
@@ -429,10 +447,11 @@ impl<'a> RunRecorder<'a> {
     }
 
     fn count(&mut self, more: SyncCounts) {
-        let SyncCounts { added, changed, unchanged, deleted_here, failed, bytes, gone: _ } = more;
+        let SyncCounts { added, changed, moved, unchanged, deleted_here, failed, bytes, gone: _ } = more;
         self.documents += added;
         self.counts.added += added;
         self.counts.changed += changed;
+        self.counts.moved += moved;
         self.counts.unchanged += unchanged;
         self.counts.deleted_here += deleted_here;
         self.counts.failed += failed;
@@ -461,17 +480,6 @@ fn growth(bytes: u64, former: Option<&StoredFile>) -> u64 {
 
 fn blob_file<'b>(stored: &'b StoredBlob, name: Option<&'b str>, mime: &'b str) -> BlobFile<'b> {
     BlobFile { key: &stored.key, bytes: stored.bytes, sha256: &stored.sha256, name, mime }
-}
-
-/// Whether nobody has named a document: it is called as its source last called it. Where that was not noted yet, a page has a title of its
-/// own, and nothing else is called by what is in it.
-fn is_unnamed(document: &Document, known: &SyncItem) -> bool {
-    if let Some(name) = &known.name {
-        return document.name == *name;
-    }
-    let source = document.ingestion.source.as_ref().filter(|_| document.r#type == DocumentType::Url);
-    let title = source.and_then(|Json(source)| source.title.as_deref());
-    [title, None].iter().any(|said| document.name == document_name(*said, &known.item_key))
 }
 
 /// What a document is called: what is said of it, in one line, or its key.

@@ -74,14 +74,15 @@ const fn nothing(state: SyncRunState) -> &'static str {
 /// What a run has found, in numbers; nothing when it has found nothing. A dry run did nothing of it.
 fn summary(run: &SyncRun) -> String {
     let counts = &run.counts;
-    let [added, changed, gone] = if run.dry_run {
-        ["would be added", "would be changed", "would be deleted"]
+    let [added, changed, moved, gone] = if run.dry_run {
+        ["would be added", "would be changed", "would be moved", "would be deleted"]
     } else {
-        ["added", "changed", "gone"]
+        ["added", "changed", "moved", "gone"]
     };
     let parts = [
         (counts.added, added),
         (counts.changed, changed),
+        (counts.moved, moved),
         (counts.gone, gone),
         (counts.failed, "failed"),
         (run.skipped, "skipped"),
@@ -146,6 +147,8 @@ impl FoundRow {
             (SyncOutcome::Added, true) => ("Would be added", "good"),
             (SyncOutcome::Changed, false) => ("Changed", "good"),
             (SyncOutcome::Changed, true) => ("Would be changed", "good"),
+            (SyncOutcome::Moved, false) => ("Moved", "good"),
+            (SyncOutcome::Moved, true) => ("Would be moved", "good"),
             (SyncOutcome::Gone, false) => ("Gone", "bad"),
             (SyncOutcome::Gone, true) => ("Would be deleted", "bad"),
             (SyncOutcome::Failed, _) => ("Failed", "bad"),

@@ -106,6 +106,8 @@ pub(super) struct RunView {
     added: i64,
     /// Documents that have another content now.
     changed: i64,
+    /// Documents that stay, since what they were made of is elsewhere now, as it was.
+    moved: i64,
     /// What is as it was.
     unchanged: i64,
     /// Documents that somebody deleted here, and that are left away although they are there.
@@ -156,6 +158,7 @@ impl From<SyncRun> for RunView {
             full: run.is_full,
             added: run.counts.added,
             changed: run.counts.changed,
+            moved: run.counts.moved,
             unchanged: run.counts.unchanged,
             deleted_here: run.counts.deleted_here,
             gone: run.counts.gone,
@@ -181,7 +184,7 @@ impl From<SyncRun> for RunView {
 pub(super) struct RunItemView {
     /// Its address, or its path.
     item: String,
-    /// `added`, `changed`, `gone`, `failed` or `skipped`.
+    /// `added`, `changed`, `moved`, `gone`, `failed` or `skipped`.
     #[schema(value_type = String)]
     outcome: SyncOutcome,
     /// Why.
@@ -235,6 +238,7 @@ pub(super) fn run_example() -> Value {
         "full": false,
         "added": 2,
         "changed": 1,
+        "moved": 0,
         "unchanged": 211,
         "deletedHere": 0,
         "gone": 0,

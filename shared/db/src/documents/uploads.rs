@@ -197,6 +197,32 @@ pub async fn replace(
     Ok(true)
 }
 
+/// Calls the file of one of a workspace's documents, which is [locked](super::lock), otherwise, and the document too where it is given a
+/// name. It is not queued.
+pub async fn rename(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+    name: Option<&str>,
+    file_name: Option<&str>,
+    now: Timestamp,
+) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(concat!(
+            "UPDATE documents SET name = COALESCE($3, name), source_name = $4, updated_at = $5, ",
+            set_changed_epoch!(),
+            " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+        ))
+        .bind(id)
+        .bind(workspace)
+        .bind(name)
+        .bind(file_name)
+        .bind(now)
+    )?;
+    Ok(())
+}
+
 /// Gives an upload up that was to take the place of a document's file: what is stored under the key may be removed at once. Nothing happens
 /// when it took that place.
 pub async fn give_up_key(tx: &mut Tx, key: &str, now: Timestamp) -> Result<()> {

@@ -293,7 +293,8 @@ pub async fn hold(
         tx,
         sqlx::query(
             "UPDATE source_runs SET lease_until = $3, added = added + $4, changed = changed + $5, unchanged = unchanged + $6,
-                                    failed = failed + $7, bytes = bytes + $8, deleted_here = deleted_here + $9
+                                    failed = failed + $7, bytes = bytes + $8, deleted_here = deleted_here + $9,
+                                    moved = moved + $10
              WHERE id = $1 AND claim_id = $2 AND state = 'running'"
         )
         .bind(id)
@@ -305,6 +306,7 @@ pub async fn hold(
         .bind(more.failed)
         .bind(more.bytes)
         .bind(more.deleted_here)
+        .bind(more.moved)
     )?;
     Ok(rows == 1)
 }
@@ -377,8 +379,8 @@ pub async fn end(
         .fetch_optional(c))?;
     let told = json!({
         "sourceId": run.source_id, "name": name, "runId": run.id, "state": state, "dryRun": run.dry_run, "error": error,
-        "added": counts.added, "changed": counts.changed, "unchanged": counts.unchanged, "gone": counts.gone,
-        "failed": counts.failed, "deletedHere": counts.deleted_here, "skipped": skipped, "warning": warning,
+        "added": counts.added, "changed": counts.changed, "moved": counts.moved, "unchanged": counts.unchanged,
+        "gone": counts.gone, "failed": counts.failed, "deletedHere": counts.deleted_here, "skipped": skipped, "warning": warning,
     });
     webhooks::emit(tx, run.workspace_id, WebhookEvent::SourceFinished, &told, now).await?;
     Ok(true)

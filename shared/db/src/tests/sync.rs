@@ -308,7 +308,7 @@ async fn what_a_run_went_past_and_warns_of_is_told_with_it() {
         }
         assert!(commit!(t.db, |tx| items::gone(tx, run.id)).is_empty(), "{}", t.name);
         let claim = run.claim_id.expect(t.name);
-        let more = SyncCounts { unchanged: 2, deleted_here: 1, ..SyncCounts::default() };
+        let more = SyncCounts { unchanged: 2, deleted_here: 1, moved: 3, ..SyncCounts::default() };
         assert!(commit!(t.db, |tx| runs::hold(tx, run.id, claim, at(200), &more)), "{}", t.name);
         commit!(t.db, |tx| runs::warn(tx, &run, Some("There is more.")));
         commit!(t.db, |tx| runs::end(tx, &run, SyncRunState::Succeeded, None, at(40)));

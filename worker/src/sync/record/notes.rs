@@ -30,7 +30,8 @@ impl RunRecorder<'_> {
         let ItemState::Open(known) = &state else { return Ok(state) };
         // A new document would be made of it.
         let is_new = known.as_ref().is_none_or(|known| !known.is_alive && self.run.is_full);
-        if !is_new || self.has_room() {
+        // What was elsewhere has a document.
+        if !is_new || self.has_room() || (known.is_none() && !self.vanished.is_empty()) {
             return Ok(state);
         }
         self.left_out += 1;
@@ -53,7 +54,9 @@ impl RunRecorder<'_> {
             None | Some(SyncOutcome::Skipped) => false,
             // Before it is deleted because somebody said so, it is looked for again.
             Some(SyncOutcome::Gone) => self.run.confirmed_by.is_none(),
-            Some(SyncOutcome::Added | SyncOutcome::Changed | SyncOutcome::Failed) => true,
+            Some(SyncOutcome::Added | SyncOutcome::Changed | SyncOutcome::Moved | SyncOutcome::Failed) => {
+                true
+            }
         }
     }
 
@@ -120,6 +123,10 @@ impl RunRecorder<'_> {
     pub(in crate::sync) async fn skip(&mut self, key: &str, reason: &str) -> Result<(), RunFailure> {
         let key = shortened(key);
         let known = items::find(&self.runtime.db, self.run.source_id, key).await?;
+        if self.run.dry_run && known.as_ref().is_some_and(|known| known.seen_run == Some(self.run.id)) {
+            // It was found elsewhere, and is known by where it was as long as nothing is changed.
+            return Ok(());
+        }
         if let Some(known) = known.filter(|known| known.is_alive) {
             return self.gone(&known, reason).await;
         }

@@ -1,0 +1,157 @@
+//! What a run makes of things that are elsewhere than they were: their documents stay, and are known by where they are now.
+
+use lectern_db::{
+    Tx,
+    documents::{self, uploads},
+    sync::items,
+};
+use lectern_runtime::Runtime;
+use lectern_shared::{
+    file_name::extension,
+    format::FileIdentity,
+    media_type,
+    model::{
+        Json,
+        document::{Document, DocumentType, StoredFile},
+        job::JobState,
+        sync::{SyncCounts, SyncItem, SyncOutcome},
+    },
+};
+
+use super::{Durability, RunRecorder, document_name, document_type};
+use crate::sync::{failure::RunFailure, item::FoundItem};
+
+impl RunRecorder<'_> {
+    /// Has what is known by these keys be looked for elsewhere, where there is something new: it is not where it was.
+    pub(in crate::sync) async fn vanish(&mut self, keys: Vec<String>) -> Result<(), RunFailure> {
+        for key in keys {
+            let known = items::find(&self.runtime.db, self.run.source_id, &key).await?;
+            // What somebody deleted here has no document that could stay, and what this run has seen was there.
+            let is_meant = |known: &SyncItem| known.is_alive && known.seen_run != Some(self.run.id);
+            if let Some(known) = known.filter(is_meant) {
+                self.vanished.add(known);
+            }
+        }
+        Ok(())
+    }
+
+    /// What something new was before, with the file of its document, which has the same bytes.
+    pub(super) async fn found_again(
+        &mut self,
+        item: &FoundItem<'_>,
+        version: &str,
+    ) -> Result<Option<(SyncItem, StoredFile)>, RunFailure> {
+        while let Some(former) = self.vanished.take(version, item.key) {
+            let file = uploads::find(&self.runtime.db, self.run.workspace_id, former.document_id).await?;
+            if let Some(file) = file.filter(|file| file.source_sha256 == item.staged.sha256) {
+                return Ok(Some((former, file)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes that something is elsewhere than it was. Its document is read anew only if its new name says that it is of another kind.
+    pub(super) async fn follow(
+        &mut self,
+        former: SyncItem,
+        file: &StoredFile,
+        item: FoundItem<'_>,
+        identity: FileIdentity,
+        version: &str,
+    ) -> Result<(), RunFailure> {
+        let more = SyncCounts { moved: 1, bytes: item.staged.bytes.cast_signed(), ..SyncCounts::default() };
+        if self.run.dry_run {
+            let mut tx = self.begin(&more, Durability::Relaxed).await?;
+            // Else it would be gone.
+            items::see(&mut tx, self.run, &former.item_key).await?;
+            self.note_moved(&mut tx, &former, item.key).await?;
+            return self.commit(tx, more).await;
+        }
+        let mime = media_type::with_charset(identity.media_type, item.charset);
+        let former_end = file.source_name.as_deref().and_then(extension);
+        let is_alike = former_end == item.file_name.as_deref().and_then(extension)
+            && file.source_mime.as_deref() == Some(mime.as_str())
+            && file.r#type == document_type(identity, item.url.is_some());
+        if is_alike {
+            self.keep_moved(&former, &item, version, more).await
+        } else {
+            self.change(former, item, identity, version, more).await
+        }
+    }
+
+    /// Keeps a document as it is, but for its name, unless somebody gave it that.
+    async fn keep_moved(
+        &mut self,
+        former: &SyncItem,
+        item: &FoundItem<'_>,
+        version: &str,
+        more: SyncCounts,
+    ) -> Result<(), RunFailure> {
+        let Runtime { jobs, .. } = self.runtime;
+        let (workspace, id) = (self.run.workspace_id, former.document_id);
+        let mut tx = self.begin(&more, Durability::Promised).await?;
+        let Some((document, _)) = documents::find_locked(&mut tx, workspace, id).await? else {
+            // Somebody has just deleted it.
+            drop(tx);
+            return self.unchanged(&SyncItem { is_alive: false, ..former.clone() }).await;
+        };
+        let is_renamed = is_unnamed(&document, former) && document.name != item.name;
+        let (name, file_name) = (is_renamed.then_some(item.name.as_str()), item.file_name.as_deref());
+        if is_renamed {
+            documents::bump_search_epoch(&mut tx, workspace).await?;
+        }
+        uploads::rename(&mut tx, workspace, id, name, file_name, jobs.now()).await?;
+        if is_renamed {
+            self.queue_renamed(&mut tx, &document).await?;
+        }
+        self.put(&mut tx, item.key, (id, Some(item.name.as_str())), item.validators, version).await?;
+        self.note_move(&mut tx, former, item.key).await?;
+        self.commit(tx, more).await?;
+        if is_renamed {
+            jobs.doorbell().ring(1);
+        }
+        Ok(())
+    }
+
+    /// Has a document be found by its new name. Its passages are taken as they are stored, where they are those of its file.
+    async fn queue_renamed(&self, tx: &mut Tx, document: &Document) -> Result<(), RunFailure> {
+        let (workspace, ingestion) = (self.run.workspace_id, &document.ingestion);
+        if !self.runtime.jobs.enqueue_ingest(tx, workspace, document.id).await? {
+            return Err(RunFailure::Lost);
+        }
+        if document.search_index.is_some() && ingestion.state == JobState::Done {
+            documents::from_stored(tx, document.id, &ingestion.warnings.0).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes that something is elsewhere than it was, and forgets that it was there, and that it was gone.
+    pub(super) async fn note_move(
+        &self,
+        tx: &mut Tx,
+        former: &SyncItem,
+        key: &str,
+    ) -> Result<(), RunFailure> {
+        items::forget(tx, self.run.source_id, &former.item_key).await?;
+        // Also of a run that asks nothing: it was cut off when it had noted what was gone.
+        items::take_back(tx, self.run.id, &former.item_key).await?;
+        self.note_moved(tx, former, key).await
+    }
+
+    async fn note_moved(&self, tx: &mut Tx, former: &SyncItem, key: &str) -> Result<(), RunFailure> {
+        let (reason, id) = (format!("It was at {}.", former.item_key), Some(former.document_id));
+        items::note(tx, self.run, key, SyncOutcome::Moved, Some(&reason), id).await?;
+        Ok(())
+    }
+}
+
+/// Whether nobody has named a document: it is called as its source last called it. Where that was not noted yet, a page has a title of its
+/// own, and nothing else is called by what is in it.
+pub(super) fn is_unnamed(document: &Document, known: &SyncItem) -> bool {
+    if let Some(name) = &known.name {
+        return document.name == *name;
+    }
+    let source = document.ingestion.source.as_ref().filter(|_| document.r#type == DocumentType::Url);
+    let title = source.and_then(|Json(source)| source.title.as_deref());
+    [title, None].iter().any(|said| document.name == document_name(*said, &known.item_key))
+}

@@ -1,0 +1,95 @@
+//! What is not where it was: something new with the same bytes is the same thing, moved.
+
+use std::{cmp::Reverse, collections::HashMap};
+
+use lectern_shared::model::sync::SyncItem;
+
+/// Things of a source that are not where they were, by the hash of their bytes. Each is found again once at most.
+#[derive(Default)]
+pub(super) struct VanishedItems(HashMap<String, Vec<SyncItem>>);
+
+impl VanishedItems {
+    /// Adds one, if it is known what it held.
+    pub(super) fn add(&mut self, item: SyncItem) {
+        if let Some(sha256) = item.sha256.clone() {
+            self.0.entry(sha256).or_default().push(item);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes the one that something new with these bytes is. Of several that held the same it is the one whose path ends most like the
+    /// new one's, and of these the first, so that it does not matter in which order they were added.
+    pub(super) fn take(&mut self, sha256: &str, key: &str) -> Option<SyncItem> {
+        let alike = self.0.get_mut(sha256)?;
+        let places = alike.iter().enumerate();
+        let (place, _) =
+            places.max_by(|(_, one), (_, other)| likeness(one, key).cmp(&likeness(other, key)))?;
+        let taken = alike.swap_remove(place);
+        if alike.is_empty() {
+            self.0.remove(sha256);
+        }
+        Some(taken)
+    }
+}
+
+/// How well something goes with a path: the more, the greater.
+fn likeness<'i>(item: &'i SyncItem, key: &str) -> (usize, Reverse<&'i str>) {
+    (common_end(&item.item_key, key), Reverse(item.item_key.as_str()))
+}
+
+/// How many parts two paths have in common at their ends.
+fn common_end(one: &str, other: &str) -> usize {
+    one.rsplit('/').zip(other.rsplit('/')).take_while(|(one, other)| one == other).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::ids::DocumentId;
+
+    use super::*;
+
+    fn vanished(items: &[(&str, Option<&str>)]) -> VanishedItems {
+        let mut vanished = VanishedItems::default();
+        for (key, sha256) in items {
+            vanished.add(SyncItem {
+                item_key: (*key).to_owned(),
+                document_id: DocumentId::generate(),
+                name: None,
+                etag: None,
+                last_modified: None,
+                sha256: sha256.map(str::to_owned),
+                links: None,
+                seen_run: None,
+                is_alive: true,
+            });
+        }
+        vanished
+    }
+
+    #[test]
+    fn each_is_found_again_once_and_only_by_what_it_held() {
+        let mut vanished = vanished(&[("a.txt", Some("a")), ("unknown.txt", None)]);
+        let mut take = |sha256| vanished.take(sha256, "new.txt").map(|item| item.item_key);
+        assert_eq!(take("b"), None);
+        assert_eq!(take("a").as_deref(), Some("a.txt"));
+        assert_eq!(take("a"), None);
+        assert!(vanished.is_empty());
+    }
+
+    #[test]
+    fn of_several_alike_the_one_with_the_likest_path_is_taken_in_whatever_order_they_come() {
+        let mut items = [("c/x.txt", Some("a")), ("b/x.txt", Some("a")), ("b/deep/y.txt", Some("a"))];
+        for _ in 0..items.len() {
+            items.rotate_left(1);
+            let mut vanished = vanished(&items);
+            let mut take = |key| vanished.take("a", key).map(|item| item.item_key);
+            assert_eq!(take("new/deep/y.txt").as_deref(), Some("b/deep/y.txt"), "{items:?}");
+            assert_eq!(take("z/x.txt").as_deref(), Some("b/x.txt"), "{items:?}");
+            assert_eq!(take("other.txt").as_deref(), Some("c/x.txt"), "{items:?}");
+            assert_eq!(take("other.txt"), None, "{items:?}");
+        }
+    }
+}
