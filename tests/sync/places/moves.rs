@@ -9,15 +9,18 @@ use crate::{
     support::{
         client::{Client, data, id},
         in_both_modes,
+        process::POLL,
         service::Mode,
+        within_deadline,
     },
-    sync::{counts, found, run, run_path, settled, source, start_run, text_of},
+    sync::{counts, found, run, run_path, settled, setup, source, start_run, text_of},
 };
 
 in_both_modes!(
     a_file_that_is_moved_stays_the_document_that_it_is,
     what_is_another_file_never_becomes_a_document_that_was,
-    a_file_that_turns_up_elsewhere_before_somebody_says_that_it_may_go_stays
+    a_file_that_turns_up_elsewhere_before_somebody_says_that_it_may_go_stays,
+    killed_while_a_folder_is_renamed_a_run_loses_no_document
 );
 
 /// The id of the document with a name.
@@ -155,4 +158,47 @@ async fn a_file_that_turns_up_elsewhere_before_somebody_says_that_it_may_go_stay
     assert_eq!(told, (&json!("succeeded"), [0, 0, 1, 1, 0], &json!(1)), "{ended:#}");
     let left = [("c.txt".to_owned(), third), ("d.txt".to_owned(), first)];
     assert_eq!(named(&client).await, left);
+}
+
+async fn killed_while_a_folder_is_renamed_a_run_loses_no_document(mode: Mode) {
+    const FILES: i64 = 60;
+    let open = tempfile::tempdir().expect("a folder");
+    let path = open.path().to_str().expect("text").to_owned();
+    let setup = setup(mode).env("LECTERN_SOURCE_FOLDERS", &path).env("LECTERN_JOB_MAX_ATTEMPTS", "50");
+    let setup = match mode {
+        // The next start knows that all leases are void.
+        Mode::Embedded => setup,
+        Mode::Postgres | Mode::Cluster => setup.env("LECTERN_JOB_LEASE", "6s"),
+    };
+    let mut service = setup.start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let (former, renamed) = (open.path().join("former"), open.path().join("renamed"));
+    fs::create_dir(&former).expect("a folder");
+    for number in 0..FILES {
+        let name = format!("{number:02}.txt");
+        fs::write(former.join(&name), format!("Words of {name}.")).expect("a file");
+    }
+    let source = source(&client, "folder", json!({"path": open.path()})).await;
+    assert_eq!(counts(&run(&client, &source).await), [FILES, 0, 0, 0, 0]);
+    let ids = |named: Vec<(String, String)>| named.into_iter().map(|(_, id)| id).collect::<Vec<_>>();
+    let before = ids(named(&client).await);
+
+    fs::rename(&former, &renamed).expect("a folder that is renamed");
+    let started = start_run(&client, &source, json!({})).await;
+    for wanted in [FILES / 4, FILES / 2] {
+        let far_enough = async {
+            while client.read(&run_path(&started)).await["moved"].as_i64() < Some(wanted) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        within_deadline("the run to go on", far_enough).await;
+        service.kill();
+        service.restart().await;
+    }
+    let ended = settled(&client, &started).await;
+    let told = (&ended["state"], counts(&ended), &ended["moved"]);
+    assert_eq!(told, (&json!("succeeded"), [0; 5], &json!(FILES)), "{ended:#}");
+    let after = named(&client).await;
+    assert!(after.iter().all(|(name, _)| name.starts_with("renamed/")), "{after:?}");
+    assert_eq!(ids(after), before);
 }

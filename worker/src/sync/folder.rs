@@ -454,6 +454,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_listed_is_looked_for_where_there_is_something_new() {
+        let file = |path: &str| ListedFile { path: path.to_owned(), bytes: 1, version: String::new() };
+        let missing = |files: &[ListedFile]| {
+            let mut missing = missing(["a", "b", "c"].map(str::to_owned).into(), files);
+            missing.sort_unstable();
+            missing
+        };
+        assert_eq!(missing(&[file("b"), file("new")]), ["a", "c"]);
+        assert!(missing(&[file("a"), file("b")]).is_empty());
+        assert!(missing(&[file("a"), file("b"), file("c"), file("new")]).is_empty());
+    }
+
+    #[test]
     fn what_is_hidden_is_said_to_be_left_out() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join(".git")).unwrap();

@@ -161,3 +161,24 @@ async fn a_file_takes_no_place_that_is_not_its_workspaces_or_after_its_time() {
         assert_eq!(file.blob_key, "the/key", "{}", t.name);
     }
 }
+
+#[tokio::test]
+async fn a_file_is_called_otherwise_and_its_document_where_it_is_given_a_name() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let document = begun(&t.db, owner).await;
+        assert!(complete(&t.db, &document, 1).await, "{}", t.name);
+        let id = document.id;
+        let called = async || {
+            let file = uploads::find(&t.db, owner, id).await.unwrap().unwrap();
+            (file.name, file.source_name.unwrap_or_default(), file.blob_key)
+        };
+        let names = |name: &str, file: &str| (name.to_owned(), file.to_owned(), "the/key".to_owned());
+        commit!(t.db, |tx| uploads::rename(tx, other, id, Some("theirs"), Some("theirs.pdf"), at(2)));
+        assert_eq!(called().await, names("upload", "Über.pdf"), "{}", t.name);
+        commit!(t.db, |tx| uploads::rename(tx, owner, id, None, Some("new.pdf"), at(3)));
+        assert_eq!(called().await, names("upload", "new.pdf"), "{}", t.name);
+        commit!(t.db, |tx| uploads::rename(tx, owner, id, Some("b/new"), Some("new.pdf"), at(4)));
+        assert_eq!(called().await, names("b/new", "new.pdf"), "{}", t.name);
+    }
+}
