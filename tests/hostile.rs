@@ -355,7 +355,12 @@ async fn hostile_files_of_other_kinds_fail_while_others_are_ingested(mode: Mode)
     let unpacked: &[&str] = &["too_large", "damaged", "parser_crashed"];
     let mut caption = b"WEBVTT\n\n00:00.000 --> 00:09.000\n".to_vec();
     caption.extend(b"yak ".repeat(MIB));
+    let parts = format!(
+        "From: a@example.com\nContent-Type: multipart/mixed; boundary=a\n\n{}",
+        "--a\n\n".repeat(MIB)
+    );
     let cases = vec![
+        case("TXT", web.serve("/parts.eml", "message/rfc822", parts), &["too_large"]),
         case("CSV", line, &["too_large", "parser_crashed"]),
         case("TXT", web.serve("/bomb.docx", document, zip_bomb(DOCX)), unpacked),
         case("CSV", web.serve("/bomb.xlsx", workbook, zip_bomb(XLSX)), unpacked),

@@ -1,5 +1,6 @@
 //! Documents that are uploaded.
 
+mod mail;
 mod names;
 mod replaced;
 mod revoked;
@@ -177,9 +178,8 @@ async fn files_of_every_kind_become_documents_of_the_type_that_they_show(mode: M
         assert_eq!(answer.headers()[CONTENT_TYPE], media, "{file_name}");
     }
     // Few letters do not show how they are encoded: their sender knows.
-    let greeting = b"\x8f\xe0\xa8\xa2\xa5\xe2.";
-    let form = Form::default().typed_file("a.txt", "text/plain; charset=\"IBM866\"", greeting);
-    let greeting = ingest(&ada, form).await;
+    let (in_ibm866, greeting) = ("text/plain; charset=\"IBM866\"", b"\x8f\xe0\xa8\xa2\xa5\xe2.");
+    let greeting = ingest(&ada, Form::default().typed_file("a.txt", in_ibm866, greeting)).await;
     assert_eq!(chunks(&ada, id(&greeting)).await[0]["text"], "Привет.");
     // A text can be what somebody wrote down of a video.
     let spoken = ingest(&ada, Form::default().file("a.txt", b"Good evening.").text("type", "VIDEO")).await;
@@ -292,7 +292,7 @@ async fn a_form_that_is_wrong_is_refused_and_leaves_nothing(mode: Mode) {
     }
     let (_, answer) = upload(&ada, Form::default().file("a.png", b"\x89PNG\r\n\x1a\n")).await;
     let message = answer["error"]["message"].as_str().expect("text");
-    for taken in ["PDF", "Markdown", "CSV", "XLSX", "DOCX", "EPUB", "VTT"] {
+    for taken in ["PDF", "Markdown", "CSV", "XLSX", "DOCX", "EPUB", "EML", "VTT"] {
         assert!(message.contains(taken), "{taken} is not offered: {message}");
     }
     for (form, status, code) in [

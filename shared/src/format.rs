@@ -3,6 +3,7 @@
 
 mod container;
 mod kinds;
+mod mail;
 mod markup;
 
 use self::kinds::FormatHints;
@@ -32,6 +33,8 @@ pub enum FileFormat {
     Captions,
     /// JSON, or lines of it.
     Json,
+    /// An e-mail, or a web page that was saved with all that belongs to it.
+    Mail,
     /// Any other text, XML included.
     Text,
     /// A zip archive that is a document, a presentation or a book, or something that only opening it tells.
@@ -87,7 +90,9 @@ impl FileFormat {
         match markup::detect(text, &named).or_else(|| named.text()) {
             // A server's message in the place of the file.
             Some(Self::Json) if !text.is_empty() && !may_be_json(text) => Self::Text,
+            Some(Self::Mail) if !mail::begins(text) => Self::Text,
             Some(format) => format,
+            None if mail::is_told(text) => Self::Mail,
             None => Self::Text,
         }
     }
@@ -101,15 +106,17 @@ impl FileFormat {
             Self::Pdf => Ok(DocumentType::Pdf),
             Self::Table | Self::Workbook => Ok(DocumentType::Csv),
             Self::Captions => Ok(DocumentType::Video),
-            Self::Html | Self::Markdown | Self::Json | Self::Text | Self::Package => Ok(DocumentType::Txt),
+            Self::Html | Self::Markdown | Self::Json | Self::Mail | Self::Text | Self::Package => {
+                Ok(DocumentType::Txt)
+            }
             Self::LegacyOffice => Err(
                 "The file is of an old office program, or protected by a password. Save it without a password as .docx, \
                  .pptx, .xlsx or PDF.",
             ),
             Self::Binary => Err(
                 "The file is none that can be read: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
-                 (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT, ODP and EPUB; captions (VTT, SRT, SBV, TTML). Convert it to \
-                 one of these.",
+                 (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT, ODP and EPUB; e-mails (EML) and web archives (MHT); captions (VTT, SRT, \
+                 SBV, TTML). Convert it to one of these.",
             ),
         }
     }

@@ -129,6 +129,29 @@ fn pages_are_told_by_their_first_element_after_whatever_may_stand_before_it() {
 }
 
 #[test]
+fn e_mails_and_web_archives_are_told_by_name_by_type_or_by_their_headers() {
+    let told = "Received: from a.example\r\n\tby b.example: it\r\nMIME-Version: 1.0\r\n\r\nHi";
+    let archive = "From: <Saved by Blink>\r\nMIME-Version: 1.0\r\n";
+    for (head, name, content_type, format) in [
+        ("From: ada@example.com\n\nHi", "Letter.EML", "application/octet-stream", FileFormat::Mail),
+        ("From: ada@example.com\n\nHi", "letter.txt", "message/rfc822", FileFormat::Mail),
+        ("From ada Sat Nov 28 09:00:00 2026\nTo: b@example.com\n", "letter.eml", "", FileFormat::Mail),
+        ("From: ada@example.com\n\nHi", "letter.txt", "text/plain", FileFormat::Text),
+        ("From: ada@example.com\n\nMIME-Version: 1.0\n", "", "", FileFormat::Text),
+        ("Not found\n", "letter.eml", "message/rfc822", FileFormat::Text),
+        ("<!DOCTYPE html><p>404", "letter.eml", "", FileFormat::Html),
+        ("Words\nMIME-Version: 1.0\n", "", "", FileFormat::Text),
+        (told, "", "", FileFormat::Mail),
+        (told, "1700000000.M1P2.host:2,S", "text/plain", FileFormat::Mail),
+        (told, "notes.md", "", FileFormat::Markdown),
+        (archive, "page.mht", "", FileFormat::Mail),
+        (archive, "page", "multipart/related", FileFormat::Mail),
+    ] {
+        assert_eq!(of(head.as_bytes(), name, content_type), format, "{head:?} {name} {content_type}");
+    }
+}
+
+#[test]
 fn captions_are_told_by_a_number_and_the_times_after_it() {
     for (head, captions) in [
         ("1\n00:00:01,000 --> 00:00:02,500\nHi", true),
@@ -217,6 +240,8 @@ fn a_files_media_type_is_told_by_its_name_and_then_by_its_sender() {
         (FileFormat::Table, "table", "text/x-csv", "text/x-csv"),
         (FileFormat::Captions, "talk.srt", "text/plain", "application/x-subrip"),
         (FileFormat::Captions, "talk", "", "text/vtt"),
+        (FileFormat::Mail, "page.mht", "message/rfc822", "multipart/related"),
+        (FileFormat::Mail, "letter.txt", "text/plain", "message/rfc822"),
         (FileFormat::Workbook, "table", excel, excel),
         (FileFormat::Workbook, "table", "", "application/octet-stream"),
         (FileFormat::Package, "letter.zip", "", "application/zip"),
@@ -226,6 +251,7 @@ fn a_files_media_type_is_told_by_its_name_and_then_by_its_sender() {
         assert_eq!(format.media_type(Some(name), Some(content_type)), media_type, "{format:?} {name}");
     }
     assert_eq!(extensions("text/csv"), ["csv"]);
+    assert_eq!(extensions("message/rfc822"), ["eml"]);
     assert!(extensions("text/plain").is_empty());
 }
 
@@ -244,6 +270,9 @@ fn the_media_type_that_a_format_is_given_leads_back_to_it() {
         ("words", "talk.sbv", ""),
         ("PK\u{3}\u{4}", "", "application/vnd.ms-excel.sheet.macroenabled.12"),
         ("words", "notes.txt", "application/octet-stream"),
+        ("From: a@b.example\n", "", "message/rfc822"),
+        ("MIME-Version: 1.0\n", "letter.txt", ""),
+        ("MIME-Version: 1.0\n", "page.mht", ""),
     ] {
         let format = of(head.as_bytes(), name, content_type);
         let media_type = format.media_type(Some(name), Some(content_type));
@@ -254,7 +283,7 @@ fn the_media_type_that_a_format_is_given_leads_back_to_it() {
 #[test]
 fn whoever_sends_what_cannot_be_read_is_told_what_can() {
     let refusal = FileIdentity::of(b"a\0b", Some("a.bin"), None, None).unwrap_err();
-    for format in ["PDF", "CSV", "XLSX", "ODS", "DOCX", "PPTX", "ODT", "ODP", "EPUB", "VTT"] {
+    for format in ["PDF", "CSV", "XLSX", "ODS", "DOCX", "PPTX", "ODT", "ODP", "EPUB", "EML", "MHT", "VTT"] {
         assert!(refusal.contains(format), "{format}: {refusal}");
     }
 }

@@ -1,7 +1,7 @@
 //! The media types and the ends of names that are known.
 
 use super::FileFormat::{
-    self, Captions, Html, Json, LegacyOffice, Markdown, Package, Pdf, Table, Text, Workbook,
+    self, Captions, Html, Json, LegacyOffice, Mail, Markdown, Package, Pdf, Table, Text, Workbook,
 };
 
 /// A kind of file.
@@ -37,6 +37,9 @@ const KINDS: &[FileType] = &[
     kind(Json, "application/jsonl", &[]),
     kind(Json, "application/geo+json", &["geojson"]),
     kind(Json, "text/json", &[]),
+    kind(Mail, "message/rfc822", &["eml"]),
+    kind(Mail, "multipart/related", &["mhtml", "mht"]),
+    kind(Mail, "application/x-mimearchive", &[]),
     kind(Captions, "text/vtt", &["vtt"]),
     kind(Captions, "application/x-subrip", &["srt"]),
     kind(Captions, "text/srt", &[]),
@@ -117,7 +120,7 @@ impl<'a> FormatHints<'a> {
             Workbook => Some(Table),
             // A text file under this name shows nothing but that it was named.
             Text if kind.extensions == ["txt"] => None,
-            format @ (Html | Markdown | Table | Captions | Json | Text) => Some(format),
+            format @ (Html | Markdown | Table | Captions | Json | Mail | Text) => Some(format),
             Pdf | Package | LegacyOffice | FileFormat::Binary => None,
         };
         let other_json = || self.content_type.is_some_and(|content_type| content_type.ends_with("+json"));

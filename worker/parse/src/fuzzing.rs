@@ -168,6 +168,11 @@ pub fn json(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Json, bytes)
 }
 
+/// E-mails and web archives. A panic of the library's over headers, which costs those headers only, is none here.
+pub fn mail(bytes: &[u8]) -> Vec<ParseFrame> {
+    parts(SourceKind::Mail, bytes)
+}
+
 /// Workbooks: a file as it is, or the parts of one, see [`zipped`].
 pub fn workbook(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Workbook, &zipped(bytes))

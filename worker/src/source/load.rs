@@ -195,6 +195,7 @@ fn kind_of(r#type: DocumentType, format: FileFormat, empty: bool) -> Result<Sour
         FileFormat::Table => SourceKind::Table,
         FileFormat::Json if r#type == DocumentType::Video => SourceKind::Captions,
         FileFormat::Json => SourceKind::Json,
+        FileFormat::Mail => SourceKind::Mail,
         FileFormat::Captions => SourceKind::Captions,
         FileFormat::Workbook => SourceKind::Workbook,
         FileFormat::Package | FileFormat::LegacyOffice => SourceKind::Package,
@@ -254,6 +255,7 @@ mod tests {
             (Video, FileFormat::Text, false, Some(SourceKind::Captions)),
             (Video, FileFormat::Json, false, Some(SourceKind::Captions)),
             (Txt, FileFormat::Captions, false, Some(SourceKind::Captions)),
+            (Csv, FileFormat::Mail, false, Some(SourceKind::Mail)),
             (Txt, FileFormat::Text, false, Some(SourceKind::Text)),
             (Url, FileFormat::Markdown, false, Some(SourceKind::Markdown)),
         ] {

@@ -42,7 +42,8 @@ pub(super) fn is_plain(kind: SourceKind) -> bool {
         | SourceKind::Table
         | SourceKind::Workbook
         | SourceKind::Package
-        | SourceKind::Json => false,
+        | SourceKind::Json
+        | SourceKind::Mail => false,
     }
 }
 

@@ -48,7 +48,8 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 #[derive(RequestBody, ToSchema)]
 #[schema(as = OpenAiUpload)]
 struct FileForm {
-    /// The file: PDF; text, Markdown, HTML, XML or JSON; a table or a spreadsheet; DOCX, PPTX, ODT, ODP or EPUB; captions.
+    /// The file: PDF; text, Markdown, HTML, XML or JSON; a table or a spreadsheet; DOCX, PPTX, ODT, ODP or EPUB; an e-mail or
+    /// a web archive; captions.
     #[schema(value_type = String, format = Binary)]
     #[body(skip)]
     #[expect(dead_code, reason = "it is stored while it is sent, and a part of the same form")]

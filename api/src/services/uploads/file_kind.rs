@@ -88,6 +88,7 @@ fn can_be(format: FileFormat, r#type: DocumentType) -> bool {
             | FileFormat::Markdown
             | FileFormat::Html
             | FileFormat::Json
+            | FileFormat::Mail
             | FileFormat::Table
             | FileFormat::Captions
             | FileFormat::Package => true,
@@ -122,6 +123,9 @@ mod tests {
             (b"# Title", "read.md", "", DocumentType::Txt, "text/markdown"),
             (b"<!DOCTYPE html>", "page.html", "text/html", DocumentType::Txt, "text/html"),
             (b"{}", "data.json", "", DocumentType::Txt, "application/json"),
+            (b"From: ada@example.com\n", "letter.eml", "", DocumentType::Txt, "message/rfc822"),
+            (b"From: ada@example.com\n", "letter", "message/rfc822", DocumentType::Txt, "message/rfc822"),
+            (b"MIME-Version: 1.0\n", "page.mht", "", DocumentType::Txt, "multipart/related"),
             (b"WEBVTT\n", "talk.vtt", "", DocumentType::Video, "text/vtt"),
             (ZIP, "book.epub", "", DocumentType::Txt, "application/epub+zip"),
             (ZIP, "table.ods", "", DocumentType::Csv, "application/vnd.oasis.opendocument.spreadsheet"),
@@ -158,6 +162,7 @@ mod tests {
             (b"# Title", "a.md", &[Txt, Csv, Video]),
             (b"{}", "a.json", &[Txt, Video]),
             (b"<html>", "a.html", &[Txt]),
+            (b"From: ada@example.com\n", "a.eml", &[Txt]),
             (b"WEBVTT", "a.vtt", &[Txt, Video]),
             (ZIP, "a.docx", &[Txt]),
             (ZIP, "a.xlsx", &[Csv]),

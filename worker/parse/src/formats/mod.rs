@@ -8,6 +8,7 @@ mod captions;
 mod headings;
 pub mod html;
 mod json;
+mod mail;
 pub mod markdown;
 mod markdown_table;
 mod package;
@@ -45,6 +46,7 @@ pub fn parse(
         SourceKind::Workbook => workbook::parse(bytes, options, &mut parts),
         SourceKind::Package => package::parse(bytes, options, &mut parts),
         SourceKind::Json => json::parse(bytes, options, &mut parts),
+        SourceKind::Mail => mail::parse(&bytes, options, &mut parts),
         SourceKind::Text => text::parse(&bytes, options, MarkdownHint::Unknown, &mut parts),
         SourceKind::Markdown => text::parse(&bytes, options, MarkdownHint::Named, &mut parts),
         SourceKind::Captions => text::transcript(&bytes, options, &mut parts),

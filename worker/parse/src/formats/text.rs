@@ -61,7 +61,7 @@ fn decoded(
 }
 
 /// Line ends as `\n`, no NUL and no byte order mark.
-fn tidy(text: &str, limit: u64) -> Result<String, ParseError> {
+pub(super) fn tidy(text: &str, limit: u64) -> Result<String, ParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut tidied = String::with_capacity(text.len());
     let mut characters = 0_u64;
@@ -84,7 +84,11 @@ fn tidy(text: &str, limit: u64) -> Result<String, ParseError> {
 }
 
 /// Hands on a text in pieces that fit a message, each with the marks that stand in it.
-fn in_pieces(text: &str, marks: Vec<TextMark>, output: &mut ParserOutput<'_>) -> Result<(), ParseAbort> {
+pub(super) fn in_pieces(
+    text: &str,
+    marks: Vec<TextMark>,
+    output: &mut ParserOutput<'_>,
+) -> Result<(), ParseAbort> {
     let mut marks = marks.into_iter().peekable();
     let (mut rest, mut begun) = (text, 0);
     while !rest.is_empty() {

@@ -56,6 +56,16 @@ pub enum ParseError {
         "The file unpacks to more than is read: its parts are far larger than the file is. Split it into several documents, or leave out what is not text."
     )]
     UnpacksTooFar,
+    /// An e-mail or a web archive is made of more parts than are looked at.
+    #[error(
+        "The file has more than {limit} parts, or parts more than {depth} deep within each other. Save its text as a new file, and add that."
+    )]
+    TooManyParts {
+        /// Parts allowed.
+        limit: usize,
+        /// Parts that may be around a part.
+        depth: usize,
+    },
     /// The selected range is not in the document.
     #[error(
         "The page range does not fit: the document has {pages} pages, counted from 1. Correct from_page and to_page."
@@ -113,7 +123,7 @@ impl ParseError {
             Self::PasswordRequired => "password_required",
             Self::Empty | Self::Damaged => "damaged",
             Self::TooManyPages { .. } => "too_many_pages",
-            Self::TooLarge { .. } | Self::UnpacksTooFar => "too_large",
+            Self::TooLarge { .. } | Self::UnpacksTooFar | Self::TooManyParts { .. } => "too_large",
             Self::InvalidPageRange { .. } => "invalid_page_range",
             Self::NoExtractableText | Self::ScriptedPage => "no_extractable_text",
             Self::Unsupported(_) => "unsupported_content_type",

@@ -20,6 +20,8 @@ pub enum SourceKind {
     Package,
     /// JSON, or JSON Lines.
     Json,
+    /// An e-mail, or a web page that was saved with all that belongs to it: EML, MHT.
+    Mail,
     /// Text that may be Markdown.
     Text,
     /// Text that is Markdown.

@@ -38,17 +38,32 @@ pub(crate) fn parse(
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
 ) -> Result<(), ParseAbort> {
+    parse_known(bytes, options, SourceMetadata::default(), output)
+}
+
+/// The same of a page of which a title and an address are known, where it says nothing of them itself.
+pub(crate) fn parse_known(
+    bytes: Vec<u8>,
+    options: &ParseOptions,
+    known: SourceMetadata,
+    output: &mut ParserOutput<'_>,
+) -> Result<(), ParseAbort> {
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
-    let html = decoded(&bytes, options, output)?;
+    let html = decoded(&bytes, options.charset.as_deref(), output)?;
     drop(bytes);
     let html = tags::with_few_attributes(&html);
     let html = nesting::bounded(&html, false);
     let tree = Html::parse_document(&html);
     let url = options.url.as_deref().and_then(|url| Url::parse(url).ok());
     let page::SelfDescription { title, canonical_url } = page::describe(&tree, url.as_ref());
-    output.about(SourceMetadata { title, canonical_url, structure: TextMarkup::Markdown, pages: None })?;
+    output.about(SourceMetadata {
+        title: title.or(known.title),
+        canonical_url: canonical_url.or(known.canonical_url),
+        structure: TextMarkup::Markdown,
+        pages: None,
+    })?;
     let text = content::main_content(&html, &tree);
     let size = content::size(&text);
     let is_scripted = page::is_scripted(&tree);
@@ -67,6 +82,15 @@ pub(crate) fn markdown_of(html: &str) -> String {
     let html = nesting::bounded(&html, true);
     let tree = Html::parse_document(&html);
     normalized(render::markdown(tree.tree.root(), render::RenderScope::Everything))
+}
+
+/// The same of a document in the encoding that its sender named, or else the one that it names itself or that fits best.
+pub(crate) fn markdown_of_bytes(
+    bytes: &[u8],
+    charset: Option<&str>,
+    output: &mut ParserOutput<'_>,
+) -> Result<String, ParseAbort> {
+    Ok(markdown_of(&decoded(bytes, charset, output)?))
 }
 
 /// The `<track>` elements of a page, in its order. `base` is where the page is, for addresses relative to it.
@@ -96,13 +120,9 @@ pub(crate) fn declared_encoding(bytes: &[u8]) -> Option<String> {
 
 /// The page's characters: by its byte order mark, else the encoding that its server names, else the one that it names
 /// itself, else the one that fits best.
-fn decoded(
-    bytes: &[u8],
-    options: &ParseOptions,
-    output: &mut ParserOutput<'_>,
-) -> Result<String, ParseAbort> {
+fn decoded(bytes: &[u8], charset: Option<&str>, output: &mut ParserOutput<'_>) -> Result<String, ParseAbort> {
     let is_known = |label: &&str| encoding_rs::Encoding::for_label(label.as_bytes()).is_some();
-    let named = options.charset.as_deref().filter(is_known).map(str::to_owned);
+    let named = charset.filter(is_known).map(str::to_owned);
     let named = named.or_else(|| encoding::named_in(bytes));
     Ok(charset::decode_noting(bytes, named.as_deref(), output)?.into_owned())
 }

@@ -37,7 +37,7 @@ pub(super) fn parse(
     } else if has("PowerPoint Document") {
         unsupported("a presentation of PowerPoint 97 to 2003. Save it as PPTX or PDF and add that")
     } else if has("__properties_version1.0") {
-        unsupported("an e-mail of Outlook. Save it as text or PDF and add that")
+        unsupported("an e-mail of Outlook. Save it as EML, text or PDF and add that")
     } else {
         unsupported("an older office file. Save it as DOCX or PDF and add that")
     }

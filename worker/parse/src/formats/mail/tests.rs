@@ -1,0 +1,214 @@
+//! What comes of whole letters and web archives.
+
+use super::{
+    part::{MAX_DEPTH, MAX_HEAD, MAX_PARTS},
+    *,
+};
+use crate::protocol::{ParseFrame, ParsedPart};
+
+#[derive(Debug, Default)]
+struct ReadMail {
+    about: SourceMetadata,
+    text: String,
+    warnings: Vec<(String, u64)>,
+}
+
+fn read_with(bytes: &[u8], options: &ParseOptions) -> Result<ReadMail, ParseError> {
+    let mut read = ReadMail::default();
+    let mut emit = |frame| {
+        match frame {
+            ParseFrame::About(about) => read.about = about,
+            ParseFrame::Part(ParsedPart { text, .. }) => read.text.push_str(&text),
+            ParseFrame::Warning(warning) => read.warnings.push((warning.code, warning.count)),
+            other => panic!("{other:?}"),
+        }
+        Ok(())
+    };
+    match parse(bytes, options, &mut ParserOutput::new(&mut emit, options.max_chars)) {
+        Ok(()) => Ok(read),
+        Err(ParseAbort::Document(error)) => Err(error),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// Reads a letter, with the line ends of mail servers and with those of files.
+fn read(mail: &str) -> Result<ReadMail, ParseError> {
+    let unix = read_with(mail.as_bytes(), &ParseOptions::default());
+    let wire = read_with(mail.replace('\n', "\r\n").as_bytes(), &ParseOptions::default());
+    match (&unix, &wire) {
+        (Ok(unix), Ok(wire)) => assert_eq!((&unix.text, &unix.warnings), (&wire.text, &wire.warnings)),
+        (Err(unix), Err(wire)) => assert_eq!(unix, wire),
+        _ => panic!("{unix:?} is not {wire:?}"),
+    }
+    unix
+}
+
+/// A part of a message: its headers and its content.
+fn part(headers: &str, content: &str) -> String {
+    format!("{headers}\n\n{content}\n")
+}
+
+/// The headers and the content of a part that holds others.
+fn parts(kind: &str, boundary: &str, inside: &[String]) -> String {
+    let inside: String = inside.iter().map(|part| ["--", boundary, "\n", part.as_str()].concat()).collect();
+    part(
+        &format!("Content-Type: multipart/{kind}; boundary=\"{boundary}\""),
+        &format!("{inside}--{boundary}--"),
+    )
+}
+
+#[test]
+fn a_letter_is_who_wrote_what_to_whom_and_the_text() {
+    let mail = "From ada Sat Nov 28 09:00:00 2026\n\
+                Received: from a.example by b.example\n\
+                Subject: =?utf-8?Q?Gr=C3=BC=C3=9Fe?= from\n the mill\n\
+                From: \"Ada L.\" <ada@example.com>\n\
+                To: bob@example.com,\n Eve <eve@example.com>\n\
+                Cc: =?iso-8859-1?Q?J=FCrgen?= <j@example.com>\n\
+                Date: Sat, 28 Nov 2026 09:00:00 +0100\n\
+                Content-Type: text/plain; charset=iso-8859-1\n\
+                Content-Transfer-Encoding: quoted-printable\n\n\
+                Das M=FChlrad dreht sich lang=\nsam.\n\n> Steht es?\n";
+    let read = read(mail).unwrap();
+    assert_eq!(read.about.title.as_deref(), Some("Grüße from the mill"));
+    assert_eq!(read.about.structure, TextMarkup::Plain);
+    assert_eq!(
+        read.text,
+        "Subject: Grüße from the mill\n\
+         From: Ada L. <ada@example.com>\n\
+         To: bob@example.com, Eve <eve@example.com>\n\
+         Cc: Jürgen <j@example.com>\n\
+         Date: 2026-11-28T09:00:00+01:00\n\n\
+         Das Mühlrad dreht sich langsam.\n\n> Steht es?"
+    );
+    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+}
+
+#[test]
+fn of_alternatives_the_plain_one_is_read_and_attachments_are_named() {
+    let plain = part("Content-Type: text/plain; charset=utf-8", "Plain words.");
+    let html = part(
+        "Content-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: base64",
+        "PGgyPlRpdGxlPC9oMj48cD5XaGF0IHRoZSBwYWdlIHNh\neXMuPC9wPg==\n",
+    );
+    let files = [
+        part(
+            "Content-Type: application/pdf\nContent-Disposition: attachment;\n filename*=utf-8''M%C3%BChle.pdf\n\
+             Content-Transfer-Encoding: base64",
+            "JVBERi0xLjQ=",
+        ),
+        part("Content-Type: text/plain; name=\"notes.txt\"", "What the notes say."),
+        part("Content-Type: message/rfc822", "Subject: Within\n\nWhat another letter says."),
+    ];
+    let letter = |alternatives: &[String]| {
+        let inside = [&[parts("alternative", "b", alternatives)][..], &files].concat();
+        format!("From: ada@example.com\n{}", parts("mixed", "a b", &inside))
+    };
+    let head = "From: ada@example.com\nAttachments: Mühle.pdf, notes.txt, message/rfc822\n\n";
+    let both = read(&letter(&[plain, html.clone()])).unwrap();
+    assert_eq!(both.text, format!("{head}Plain words."));
+    assert_eq!((both.about.structure, both.about.title), (TextMarkup::Plain, None));
+    assert_eq!(both.warnings, [("unread_attachments".to_owned(), 3)]);
+    let blank = part("Content-Type: text/plain", " ");
+    let page = read(&letter(&[blank, html])).unwrap();
+    assert_eq!(page.text, format!("{head}## Title\n\nWhat the page says."));
+    assert_eq!(page.about.structure, TextMarkup::Markdown);
+}
+
+#[test]
+fn all_texts_of_a_letter_are_read_and_what_belongs_to_its_page_is_not() {
+    let picture = part(
+        "Content-Type: image/png; name=\"logo.png\"\nContent-ID: <logo>\nContent-Transfer-Encoding: base64",
+        "iVBORw0KGgo=",
+    );
+    let page = part("Content-Type: text/html", "<p>Gr&uuml;n<img src=\"cid:logo\"></p>");
+    let footer = part("", "To leave the list, write to it.");
+    let inside = [parts("related", "r", &[page, picture]), footer];
+    let read = read(&format!("From: ada@example.com\n{}", parts("mixed", "m", &inside))).unwrap();
+    assert_eq!(read.text, "From: ada@example.com\n\nGrün\n\nTo leave the list, write to it.");
+    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+}
+
+#[test]
+fn a_web_archive_is_the_page_in_it() {
+    let style = part("Content-Type: text/css\nContent-ID: <style>", "p { color: red }");
+    let frame = part("Content-Type: text/html\nContent-ID: <frame>", "<p>An advertisement.</p>");
+    let page = part(
+        "Content-Type: text/html\nContent-ID: <page>\nContent-Transfer-Encoding: quoted-printable\n\
+         Content-Location: https://example.org/mills#top",
+        "<meta charset=3Diso-8859-1><h1>Mills</h1><p>The m=FChle stands =\nby the river.</p>",
+    );
+    let inside = [style, frame, page];
+    let related = parts("related; type=\"text/html\"; start=\"<page>\"", "----x--", &inside);
+    let said = |headers: &str, name: Option<&str>| {
+        let options = ParseOptions { name: name.map(str::to_owned), ..ParseOptions::default() };
+        read_with(format!("{headers}{related}").as_bytes(), &options).unwrap()
+    };
+    for (headers, name) in [
+        ("From: <Saved by Blink>\nSnapshot-Content-Location: https://example.org/mills\n", None),
+        ("From: \"Saved by Windows Internet Explorer 8\"\n", None),
+        ("MIME-Version: 1.0\n", None),
+        ("From: ada@example.com\n", Some("Mills.MHT")),
+    ] {
+        let ReadMail { about, text, .. } = said(&format!("{headers}Subject: Of mills\n"), name);
+        assert!(text.contains("The mühle stands by the river."), "{headers}: {text}");
+        assert!(!text.contains("color") && !text.contains("advertisement"), "{headers}: {text}");
+        assert_eq!(about.title.as_deref(), Some("Mills"), "{headers}");
+        assert_eq!(about.canonical_url.as_deref(), Some("https://example.org/mills"), "{headers}");
+    }
+    let letter = said("From: ada@example.com\nSubject: Of mills\n", Some("letter.eml"));
+    assert!(
+        letter.text.starts_with("Subject: Of mills\nFrom: ada@example.com\n\n# Mills"),
+        "{}",
+        letter.text
+    );
+}
+
+#[test]
+fn a_letter_that_broke_off_is_read_as_far_as_it_goes() {
+    let whole = part("Content-Type: text/plain", "The first part.");
+    let mail = format!(
+        "From: ada@example.com\nContent-Type: multipart/mixed; boundary=a\n\n--a\n{whole}--a\n\
+         Content-Type: text/plain\nContent-Transfer-Encoding: base64\n\nVGhlIHNlY29uZC4=\n____\nA note of the list.\n"
+    );
+    assert_eq!(read(&mail).unwrap().text, "From: ada@example.com\n\nThe first part.\n\nThe second.");
+    let wide: Vec<u8> = "\u{feff}Subject: Wide\n\nWords.".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let wide = read_with(&wide, &ParseOptions::default()).unwrap();
+    assert_eq!(wide.text, "Subject: Wide\n\nWords.");
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    let secret = parts("encrypted", "x", &[part("Content-Type: application/pgp-encrypted", "Version: 1")]);
+    let sealed = part("Content-Type: application/pkcs7-mime; name=smime.p7m", "MIAGCSqGSIb3DQEHA6CAMIACAQAx");
+    for mail in [secret, sealed] {
+        let error = read(&format!("From: ada@example.com\n{mail}")).unwrap_err();
+        assert_eq!(error.code(), "unsupported_content_type");
+        assert!(error.to_string().contains("encrypted"), "{error}");
+    }
+    assert_eq!(read("").unwrap_err(), ParseError::Empty);
+    let long = format!("X-Long: {}\n\nWords.", "x".repeat(MAX_HEAD));
+    for mail in [" \n\n", "\u{1}\n\nWords.", long.as_str()] {
+        assert_eq!(read(mail).unwrap_err(), ParseError::Damaged, "{mail:.20}");
+    }
+}
+
+#[test]
+fn neither_many_parts_nor_deep_ones_take_long() {
+    let many = vec![part("", "a"); MAX_PARTS + 1];
+    let mut deep = part("", "a");
+    for level in 0..=MAX_DEPTH {
+        deep = parts("mixed", &format!("level{level}"), &[deep]);
+    }
+    for mail in [parts("mixed", "a", &many), deep] {
+        let error = read(&format!("From: ada@example.com\n{mail}")).unwrap_err();
+        assert_eq!(error.code(), "too_large", "{error}");
+    }
+    // Messages within messages are not opened, however many there are.
+    let letters = "Content-Type: message/rfc822\n\n".repeat(100_000);
+    let read = read(&format!("From: ada@example.com\n{letters}")).unwrap();
+    assert_eq!(read.text, "From: ada@example.com\nAttachments: message/rfc822");
+    let options = ParseOptions { max_chars: 1_000, ..ParseOptions::default() };
+    let long = format!("From: ada@example.com\n\n{}", "Words. ".repeat(1_000));
+    assert_eq!(read_with(long.as_bytes(), &options).unwrap_err(), ParseError::TooLarge { limit: 1_000 });
+}
