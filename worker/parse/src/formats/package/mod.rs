@@ -2,6 +2,7 @@
 
 mod archive;
 mod block;
+mod chart;
 mod epub;
 mod flow;
 mod legacy;

@@ -3,6 +3,7 @@
 use super::{
     archive::PackageArchive,
     block::TextBlock,
+    chart,
     flow::FlowBuilder,
     opc::{self, PartRelationship},
     writer::BlockWriter,
@@ -60,6 +61,9 @@ pub(super) fn parse(
                 let texts = self::shapes(&part, BulletStyle::Sign)?;
                 writer.blocks(&texts.into_iter().flat_map(|text| text.blocks).collect::<Vec<_>>())?;
             }
+        }
+        for (_, said) in chart::paragraphs(archive, &related)? {
+            writer.blocks(&[said])?;
         }
         if let Some(part) = opc::related(archive, &related, "notesSlide")? {
             let spoken = self::shapes(&part, BulletStyle::None)?

@@ -137,6 +137,39 @@ fn paragraph(properties: &str, text: &str) -> String {
     format!("<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>")
 }
 
+/// A chart that names its series and categories in several ways, some of them more than once.
+fn chart() -> String {
+    let series = |name: &str, categories: &str| {
+        format!(
+            "<c:ser><c:tx><c:strRef><c:f>S!A1</c:f><c:strCache><c:pt idx=\"0\"><c:v>{name}</c:v></c:pt></c:strCache></c:strRef></c:tx><c:dLbls><c:dLbl><c:tx><c:rich><a:p><a:r><a:t>LABEL</a:t></a:r></a:p></c:rich></c:tx></c:dLbl></c:dLbls><c:cat>{categories}</c:cat><c:val><c:numRef><c:numCache><c:formatCode>General</c:formatCode><c:pt idx=\"0\"><c:v>4711</c:v></c:pt></c:numCache></c:numRef></c:val></c:ser>"
+        )
+    };
+    let numbers = |format: &str, number: &str| {
+        format!(
+            "<c:numRef><c:numCache><c:formatCode>{format}</c:formatCode><c:pt idx=\"0\"><c:v>{number}</c:v></c:pt></c:numCache></c:numRef>"
+        )
+    };
+    let texts = "<c:strRef><c:strCache><c:pt idx=\"0\"><c:v>Spring</c:v></c:pt><c:pt idx=\"1\"><c:v>Autumn\nrain</c:v></c:pt></c:strCache></c:strRef>";
+    let all = [
+        series("North", texts),
+        series("South &amp; East", texts),
+        series("North", &numbers("d/m/yyyy", "45000")),
+        series("North", &numbers("General", "2024")),
+    ]
+    .concat();
+    let text = |text: &str| format!("<a:p><a:r><a:t>{text}</a:t></a:r></a:p>");
+    let title = |text: &str| format!("<c:title><c:tx><c:rich>{text}</c:rich></c:tx></c:title>");
+    format!(
+        "<c:chartSpace xmlns:c=\"c\" xmlns:a=\"a\"><c:chart>{}<c:plotArea><c:barChart>{all}</c:barChart><c:valAx>{}</c:valAx></c:plotArea></c:chart></c:chartSpace>",
+        title(&[text("Mills"), text("by the river")].concat()),
+        title(&text("AXIS")),
+    )
+}
+
+/// What that chart says.
+const CHART_SAYS: &str =
+    "Chart: Mills by the river\nSeries: North, South & East\nCategories: Spring, Autumn rain, 2024";
+
 fn open_document(kind: &str, content: &str, manifest: &str) -> Vec<u8> {
     zip([
         ("mimetype", format!("application/vnd.oasis.opendocument.{kind}")),

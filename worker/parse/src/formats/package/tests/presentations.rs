@@ -60,15 +60,24 @@ fn slides_are_pages_in_the_order_of_the_show_with_title_first_and_notes_last() {
         ("ppt/slides/slide2.xml", first),
         (
             "ppt/slides/_rels/slide2.xml.rels",
-            relations(&[("r", "notesSlide", "../notesSlides/notesSlide1.xml")]),
+            relations(&[
+                ("r", "notesSlide", "../notesSlides/notesSlide1.xml"),
+                ("c", "chart", "../charts/chart1.xml"),
+                ("d", "chart", "../charts/chart2.xml"),
+            ]),
         ),
+        ("ppt/charts/chart1.xml", chart()),
+        // A broken chart is not worth the presentation.
+        ("ppt/charts/chart2.xml", "<c:chartSpace><c:chart>".to_owned()),
         ("ppt/notesSlides/notesSlide1.xml", notes),
     ];
     let read = read(zip(files)).unwrap();
     assert_eq!(read.about.pages, Some(2));
     assert_eq!(
         read.text,
-        "## The plan\n\n- Point\n    - Detail\n1. step\n\nFree\n\n| k | v |\n| --- | --- |\n| k | w |\n\nSpeaker notes:\n\nSmile.\n\n## Last"
+        format!(
+            "## The plan\n\n- Point\n    - Detail\n1. step\n\nFree\n\n| k | v |\n| --- | --- |\n| k | w |\n\n{CHART_SAYS}\n\nSpeaker notes:\n\nSmile.\n\n## Last"
+        )
     );
     assert_eq!(read.pages, [(1, "## The plan".to_owned()), (2, "## Last".to_owned())]);
 }

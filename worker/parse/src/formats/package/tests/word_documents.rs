@@ -127,3 +127,19 @@ fn each_row_of_a_word_table_says_what_the_cell_says_that_it_shares() {
     let table = [row(&[cell(first, &long), cell("", "1")]), row(&[cell(next, ""), cell("", "2")])];
     assert_eq!(text_of_word(&format!("<w:tbl>{}</w:tbl>", table.concat())).matches(&long).count(), 1);
 }
+
+#[test]
+fn what_a_chart_of_a_word_document_names_follows_its_paragraph() {
+    let drawing = |id: &str| format!(r#"<w:r><w:drawing><c:chart r:id="{id}"/></w:drawing></w:r>"#);
+    let body = format!(
+        "<w:p>{}<w:r><w:t>As shown.</w:t></w:r></w:p><w:p>{}</w:p>{}",
+        drawing("9"),
+        drawing("9"),
+        paragraph("", "Text.")
+    );
+    let mut files = word(&body);
+    let related = files.iter_mut().find(|file| file.0 == "word/_rels/document.xml.rels").unwrap();
+    related.1 = relations(&[("9", "chart", "charts/chart1.xml"), ("8", "chart", "charts/none.xml")]);
+    files.push(("word/charts/chart1.xml", chart()));
+    assert_eq!(read(zip(files)).unwrap().text, format!("As shown.\n\n{CHART_SAYS}\n\nText."));
+}

@@ -12,6 +12,7 @@ use self::{
 use super::{
     archive::PackageArchive,
     block::TextBlock,
+    chart,
     flow::FlowBuilder,
     opc::{self, PartRelationship},
     writer::BlockWriter,
@@ -40,6 +41,7 @@ pub(super) fn parse(
         // Without these the text is still all there.
         styles: styles.and_then(|part| ParagraphStyles::read(&part).ok()).unwrap_or_default(),
         numbering: numbering.and_then(|part| ListNumbering::read(&part).ok()).unwrap_or_default(),
+        charts: chart::paragraphs(archive, &relations)?.into_iter().collect(),
         ..WordReader::default()
     };
     let mut unreadable = 0;
@@ -83,6 +85,8 @@ struct WordReader {
     styles: ParagraphStyles,
     numbering: ListNumbering,
     notes: NoteTexts,
+    /// What the charts say that were not referred to yet, by how they are called.
+    charts: BTreeMap<String, TextBlock>,
     /// Notes that were referred to.
     referred: usize,
     flow: FlowBuilder,
@@ -215,6 +219,13 @@ impl WordReader {
                 }
             }
             "txbxContent" => self.flow.open_body(),
+            "chart" => {
+                if let Some(said) = element.prefixed("id").and_then(|id| self.charts.remove(&id)) {
+                    self.flow.open_body();
+                    self.flow.push(said);
+                    self.flow.close_box();
+                }
+            }
             "AlternateContent" => self.choices.push(false),
             "Choice" | "Fallback" => match self.choices.last_mut() {
                 Some(chosen) if !*chosen => *chosen = true,
