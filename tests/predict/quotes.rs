@@ -161,3 +161,53 @@ async fn what_was_asked_before_does_not_hide_what_is_asked_now() {
     let next = told(&client, &agent, "Where is Bergen?", Some("a")).await;
     assert!(next.contains("stands in Bergen"), "{next}");
 }
+
+/// The quotes of an answer, with what stands before them.
+async fn quotes(client: &Client, agent: &Value, question: &str) -> (String, Vec<String>) {
+    let answer = told(client, agent, question, None).await;
+    let quotes = answer.split('“').skip(1).filter_map(|rest| rest.split_once("” [")).map(|(quote, _)| quote);
+    (answer.split("\n\n").next().unwrap_or_default().to_owned(), quotes.map(str::to_owned).collect())
+}
+
+const POLICY: &str = "# Travel\n\nEconomy class is booked for flights of up to six hours.\n\n\
+    Business class may be booked for longer flights.\n\n\
+    # Leave\n\nPaternity leave is ten days.\n\n\
+    # Contract\n\nThe annual fee is 480 euros in 2024 and 495 euros in 2025. E-04 means that the contract has no date.\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_typing_error_is_read_as_what_was_meant_and_the_answer_says_so() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let agent = quoting(&client, &json!({"name": "policy", "type": "TXT", "content": POLICY})).await;
+    let (said, quoted) = quotes(&client, &agent, "How much is bussiness class?").await;
+    assert_eq!(said, "From the linked documents, with “bussiness” read as “business”:");
+    assert_eq!(quoted, ["Business class may be booked for longer flights."]);
+    let (said, quoted) = quotes(&client, &agent, "When may business class be booked?").await;
+    assert_eq!(said, "From the linked documents:", "what stands there is right");
+    assert_eq!(quoted, ["Business class may be booked for longer flights."]);
+    let (said, quoted) = quotes(&client, &agent, "How long is paternty leave?").await;
+    assert!(said.contains("“paternty” read as “paternity”"), "{said}");
+    assert_eq!(quoted, ["Paternity leave is ten days."]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_told_of_something_else_is_not_quoted_for_the_words_that_both_have() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let agent = quoting(&client, &json!({"name": "policy", "type": "TXT", "content": POLICY})).await;
+    for question in [
+        "What about maternity leave?",
+        "What about sick leave?",
+        "What is the annual fee in 2026?",
+        "What is the annual fee in 2023?",
+        "What does E-05 mean for the contract and its date?",
+    ] {
+        let answer = told(&client, &agent, question, None).await;
+        assert!(answer.starts_with("Nothing in the linked documents"), "{question}: {answer}");
+    }
+    for question in ["What is the annual fee in 2025?", "What does E-04 mean for the contract and its date?"]
+    {
+        let (_, quoted) = quotes(&client, &agent, question).await;
+        assert_eq!(quoted.len(), 1, "{question}: {quoted:?}");
+    }
+}

@@ -2,8 +2,13 @@
 
 use std::{fmt::Write, ops::Range};
 
-use lectern_index::lexical::{LexicalQuery, WordCoverage};
-use lectern_shared::{compute::ComputePool, model::run::TerminationReason};
+use lectern_index::lexical::{
+    LexicalQuery, PassageMatch, TypedWord, WordCoverage, detect_language, put_right,
+};
+use lectern_shared::{
+    compute::ComputePool,
+    model::{language::Language, run::TerminationReason},
+};
 
 use super::{
     agent_run::{AgentRun, RunAnswer},
@@ -17,10 +22,40 @@ use crate::{AgentError, answer::cite::AnswerCitation};
 const QUOTED: usize = 3;
 /// Rows of a table that are quoted, if all of them answer.
 const ROWS: usize = 5;
-/// The share of the question's words that a passage must hold to answer it.
+/// The share of the question's words that a passage must hold to answer it: of two words one, if another passage has the other.
 const THRESHOLD: f32 = 0.34;
 /// A passage that holds much less of the question than the best one adds nothing.
 const OF_BEST: f32 = 0.6;
+
+/// The most words of a question that are put right.
+const PUT_RIGHT: usize = 3;
+
+/// A passage with what it has of the question.
+struct MatchedSource<'a> {
+    source: &'a NumberedSource,
+    matched: PassageMatch<'a>,
+    /// Which words of the question it has.
+    present: Vec<bool>,
+}
+
+impl<'a> MatchedSource<'a> {
+    fn all(asked: &'a LexicalQuery, sources: &'a [NumberedSource]) -> Vec<Self> {
+        let matched = |source: &'a NumberedSource| {
+            let matched = asked.matched(&source.found.text).of_document(source.document_name());
+            let matched = matched.under(source.headings());
+            let present = matched.present();
+            Self { source, matched, present }
+        };
+        sources.iter().map(matched).collect()
+    }
+
+    /// Which words of the question any of these has.
+    fn known(matches: &[Self]) -> Vec<bool> {
+        let words = matches.first().map_or(0, |first| first.present.len());
+        let is_known = |word: usize| matches.iter().any(|found| found.present.get(word) == Some(&true));
+        (0..words).map(is_known).collect()
+    }
+}
 
 /// An answer that is made of quotations.
 struct ExtractiveAnswer {
@@ -54,40 +89,83 @@ async fn compose(
     sources: Vec<NumberedSource>,
 ) -> Result<ExtractiveAnswer, AgentError> {
     let (question, before) = (setup.question.clone(), goes_on_from(setup).map(str::to_owned));
-    let compose = move || {
-        let asked = match before {
-            Some(before) => LexicalQuery::going_on(&question, &before),
-            None => LexicalQuery::new(&question),
-        };
-        quote_best(&asked, &sources)
-    };
+    let compose = move || answer_from(&question, before.as_deref(), &sources);
     Ok(compute.run(compose).await?)
 }
 
-fn quote_best(question: &LexicalQuery, sources: &[NumberedSource]) -> ExtractiveAnswer {
-    let matches: Vec<_> = sources
+/// Answers a question, which may go on from the one before, from the passages. A word that stands in none of them is read as the one that
+/// it was most likely meant to be, and the answer says so.
+fn answer_from(question: &str, before: Option<&str>, sources: &[NumberedSource]) -> ExtractiveAnswer {
+    let as_query = |question: &str| match before {
+        Some(before) => LexicalQuery::going_on(question, before),
+        None => LexicalQuery::new(question),
+    };
+    let asked = as_query(question);
+    let matches = MatchedSource::all(&asked, sources);
+    let slips = slips(question, &matches);
+    if slips.is_empty() {
+        return quote_best(&matches, "From the linked documents:");
+    }
+    let asked = as_query(&put_right(question, &slips));
+    let read: Vec<String> =
+        slips.iter().map(|(typed, meant)| format!("“{typed}” read as “{meant}”")).collect();
+    let introduction = format!("From the linked documents, with {}:", read.join(", "));
+    quote_best(&MatchedSource::all(&asked, sources), &introduction)
+}
+
+/// The words of the question that hold a typing error, as typed and as meant.
+fn slips(question: &str, matches: &[MatchedSource<'_>]) -> Vec<(String, String)> {
+    let Some(first) = matches.first() else { return Vec::new() };
+    let mut typed = first.matched.typed_words(&MatchedSource::known(matches));
+    typed.retain(|word| may_hold_slip(word.typed(), question));
+    typed.truncate(PUT_RIGHT);
+    if typed.is_empty() {
+        return Vec::new();
+    }
+    for found in matches {
+        found.matched.compare(&mut typed);
+    }
+    let slip = |word: &TypedWord| Some((word.typed().to_owned(), word.meant()?.to_owned()));
+    typed.iter().filter_map(slip).collect()
+}
+
+/// Whether a word, in lower case, stands in the question as one that may hold a typing error, and not as a name, of which another spelling
+/// is another name: behind the first word a name begins with a capital. In German all nouns do.
+fn may_hold_slip(word: &str, question: &str) -> bool {
+    let runs = question.split(|c: char| !c.is_alphabetic()).filter(|run| !run.is_empty());
+    let mut places = runs.enumerate().filter(|(_, run)| run.to_lowercase() == word).peekable();
+    let is_name = |(at, run): (usize, &str)| at > 0 && run.starts_with(char::is_uppercase);
+    places.peek().is_some() && (!places.any(is_name) || detect_language(question) == Language::German)
+}
+
+/// Quotes what answers best, behind an introduction.
+fn quote_best(found: &[MatchedSource<'_>], introduction: &str) -> ExtractiveAnswer {
+    let known = MatchedSource::known(found);
+    let matches: Vec<(&MatchedSource<'_>, WordCoverage)> = found
         .iter()
-        .map(|source| {
-            let matched = question.matched(&source.found.text).of_document(source.document_name());
-            let matched = matched.under(source.headings());
-            (source, matched.coverage(), matched)
-        })
-        .filter(|(_, covered, _)| covered.own >= THRESHOLD)
+        .map(|found| (found, found.matched.coverage(&found.present, &known)))
+        .filter(|(_, covered)| covered.own >= THRESHOLD)
         .collect();
     // What is told of module 92 answers nothing about module 93 where something tells of that.
     let is_of_another = |covered: &WordCoverage| {
-        matches.iter().any(|(_, other, _)| other.numbers > covered.numbers && other.all >= covered.all)
+        matches.iter().any(|(_, other)| other.numbers > covered.numbers && other.all >= covered.all)
     };
-    let needed = matches.iter().map(|(_, covered, _)| covered.all).fold(0.0, f32::max) * OF_BEST;
+    let needed = matches.iter().map(|(_, covered)| covered.all).fold(0.0, f32::max) * OF_BEST;
     let (mut citations, mut quoted) = (Vec::new(), 0);
-    let mut text = String::from("From the linked documents:");
-    for (source, covered, matched) in &matches {
+    let mut text = introduction.to_owned();
+    for (found, covered) in &matches {
         if covered.all < needed || quoted == QUOTED || is_of_another(covered) {
             continue;
         }
+        let mut ranges = found.matched.best_sentences();
+        ranges.truncate(ROWS);
+        // What E-01 means is no answer for who asks about E-05, although it has the other words.
+        if found.matched.tells_of_others(&found.present, &ranges) {
+            continue;
+        }
         let before = citations.len();
-        for range in matched.best_sentences().into_iter().take(ROWS) {
-            quote(source, range, &mut text, &mut citations);
+        for range in ranges {
+            quote(found.source, range, &mut text, &mut citations);
         }
         quoted += usize::from(citations.len() > before);
     }
@@ -164,12 +242,65 @@ mod tests {
         let text = "## Office\n\nIt opens at nine. Closed on Tuesday ... and on Friday.\n\n\
                     ## Workshop\n\nIt opens at eight. Closed on Tuesday ... and on Friday.\n";
         let found = RetrievedExcerpt::whole(DocumentId::generate(), "hours.md", SourceSpan::default(), text);
-        let question = LexicalQuery::new("Is the workshop closed on Tuesday?");
-        let answer = quote_best(&question, &[NumberedSource { n: 1, found }]);
+        let sources = [NumberedSource { n: 1, found }];
+        let answer = answer_from("Is the workshop closed on Tuesday?", None, &sources);
         let [citation] = answer.citations.as_slice() else { panic!("{}", answer.text) };
         assert_eq!(citation.quote, "Closed on Tuesday ... and on Friday.");
         let start = text.rfind("Closed").unwrap();
         assert_eq!(citation.range, Some(start..start + citation.quote.len()));
         assert!(citation.verified);
+    }
+
+    /// The quotes of an answer from texts, and what stands before them.
+    fn told(question: &str, texts: &[&str]) -> (Vec<String>, String) {
+        let source = |(at, text): (usize, &&str)| {
+            let place = SourceSpan::default();
+            let found = RetrievedExcerpt::whole(DocumentId::generate(), "note", place, text);
+            NumberedSource { n: at + 1, found }
+        };
+        let sources: Vec<_> = texts.iter().enumerate().map(source).collect();
+        let answer = answer_from(question, None, &sources);
+        let introduction = answer.text.split("\n\n").next().unwrap_or_default().to_owned();
+        (answer.citations.into_iter().map(|citation| citation.quote).collect(), introduction)
+    }
+
+    const FLIGHTS: &str =
+        "Economy class is for flights of up to six hours. Business class is for longer ones.";
+
+    #[test]
+    fn a_typing_error_is_read_as_what_was_meant_and_the_answer_says_so() {
+        let (quotes, introduction) = told("How much is bussiness class?", &[FLIGHTS]);
+        assert_eq!(quotes, ["Business class is for longer ones."]);
+        assert_eq!(introduction, "From the linked documents, with “bussiness” read as “business”:");
+        let (quotes, introduction) = told("When is business class for?", &[FLIGHTS]);
+        assert_eq!(quotes, ["Business class is for longer ones."]);
+        assert_eq!(introduction, "From the linked documents:");
+        let german = "Die Waschküche ist von 7 Uhr bis 20 Uhr geöffnet.";
+        let (quotes, introduction) = told("Wann ist die Waschkücke geöffnet?", &[german]);
+        assert_eq!(quotes, [german]);
+        assert!(introduction.contains("“waschkücke” read as “waschküche”"), "{introduction}");
+        let (quotes, _) = told("What does Johnson earn?", &["Johnston and Meyer earn 5 euros."]);
+        assert!(quotes.is_empty(), "another name is another person: {quotes:?}");
+    }
+
+    #[test]
+    fn what_has_one_of_two_words_answers_only_where_the_other_stands_elsewhere() {
+        let paternity = "Paternity leave is ten days.";
+        assert!(told("What about maternity leave?", &[paternity]).0.is_empty());
+        let notes = "Sick notes are handed in on the third day.";
+        assert!(told("What about sick leave?", &[paternity]).0.is_empty());
+        assert_eq!(told("What about sick leave?", &[paternity, notes]).0.len(), 2);
+    }
+
+    #[test]
+    fn what_is_told_of_another_code_or_year_is_no_answer() {
+        let codes = "E-04 means that the water of the dishwasher does not drain.";
+        assert!(told("What does E-05 of the dishwasher mean, does the water drain?", &[codes]).0.is_empty());
+        assert_eq!(told("What does the code E-04 of the dishwasher mean?", &[codes]).0, [codes]);
+        let fees = "The annual fee is 480 euros in 2024 and 495 euros in 2025.";
+        assert!(told("What is the annual fee in 2026?", &[fees]).0.is_empty());
+        assert_eq!(told("What is the annual fee in 2025?", &[fees]).0, [fees]);
+        let lasting = "From March 2024 on the annual fee is 480 euros.";
+        assert_eq!(told("What is the annual fee in 2026?", &[lasting]).0, [lasting]);
     }
 }

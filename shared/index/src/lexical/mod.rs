@@ -18,6 +18,7 @@ mod fold;
 mod language;
 mod lead_in;
 mod lines;
+mod others;
 mod passage;
 mod query;
 mod reach;
@@ -29,6 +30,7 @@ mod terms;
 mod tests;
 mod titles;
 mod tokenize;
+mod typing;
 
 use std::collections::BTreeMap;
 
@@ -40,6 +42,7 @@ pub use self::{
     passage::{PassageMatch, WordCoverage, best_sentence},
     query::LexicalQuery,
     sentences::{MAX_SENTENCE_CHARS, sentences},
+    typing::{TypedWord, put_right},
 };
 pub(crate) use self::{
     terms::TermStemmer,

@@ -8,9 +8,12 @@ use super::{
     AVG_LEN, LexicalQuery, TermId, TermStemmer, TokenizeMode, idf,
     language::detect_language,
     lead_in::{CountedSentence, HeadingsAbove, has_more, pass_on, raise},
+    others::tell_of_others,
     reach::{quoted, with_title},
     sentences::placed_sentences,
-    tokenize, weight,
+    tokenize,
+    typing::TypedWord,
+    weight,
 };
 
 /// A question put to one passage. The question and the passage's language are made out once, whatever is asked of it.
@@ -81,21 +84,48 @@ impl<'a> PassageMatch<'a> {
         self
     }
 
-    /// How much of the question the passage has.
-    pub fn coverage(&self) -> WordCoverage {
+    /// Which words of the question the passage has, or the headings above it and the name of its document, in the order of
+    /// [`LexicalQuery::weights`]; none if it has no content word itself.
+    pub fn present(&self) -> Vec<bool> {
         let (mut words, _) = self.frequencies(self.text, &mut TermStemmer::new(self.language));
         if !self.has_any(&words, self.query.len()) {
-            return WordCoverage::default();
+            return vec![false; words.len()];
         }
         raise(&mut words, &self.name);
         for above in &self.above {
             raise(&mut words, &above.frequencies);
         }
-        let is_present = |slot: usize| words.get(slot).is_some_and(|frequency| *frequency > 0);
-        let own = self.weights.get(..self.query.own_words()).unwrap_or_default();
-        let covered = |weights: &[f32]| self.query.coverage(weights, is_present);
+        words.into_iter().map(|frequency| frequency > 0).collect()
+    }
+
+    /// How much of the question the passage has, of which these words are [`PassageMatch::present`] in it, and these `known`: present in
+    /// any of the passages that were found.
+    pub fn coverage(&self, present: &[bool], known: &[bool]) -> WordCoverage {
+        let own = self.own_weights();
+        let covered = |weights: &[f32]| self.query.coverage(weights, told(present), told(known));
         let numbers = covered(&self.query.of_numbers(own));
         WordCoverage { own: covered(own), all: covered(&self.weights), numbers }
+    }
+
+    /// The question's own words that may hold a typing error: those that are not `known`.
+    pub fn typed_words(&self, known: &[bool]) -> Vec<TypedWord> {
+        let unknown = self.query.unknown_words(self.own_weights(), told(known));
+        unknown.filter_map(TypedWord::new).collect()
+    }
+
+    /// Compares words that stand nowhere with all that stand here.
+    pub fn compare(&self, typed: &mut [TypedWord]) {
+        tokenize(self.text, TokenizeMode::Document, &mut |token| {
+            for word in typed.iter_mut() {
+                word.compare(token.text);
+            }
+        });
+    }
+
+    /// Whether these stretches of the passage tell of other codes or years than those that are asked for, of which none is `present`.
+    pub fn tells_of_others(&self, present: &[bool], stretches: &[Range<usize>]) -> bool {
+        let asked = self.query.missing_things(self.own_weights(), told(present));
+        tell_of_others(&asked, stretches.iter().filter_map(|stretch| self.text.get(stretch.clone())))
     }
 
     /// The byte range of the sentence that matches the question best: BM25 among the sentences of the passage, so
@@ -115,8 +145,7 @@ impl<'a> PassageMatch<'a> {
         let Some(at) = self.best(&sentences, &containing) else { return Vec::new() };
         let best = &sentences[at];
         let Some(row) = &best.row else {
-            let asked = self.weights.get(..self.query.own_words()).unwrap_or_default();
-            return vec![quoted(self.text, &sentences, at, asked)];
+            return vec![quoted(self.text, &sentences, at, self.own_weights())];
         };
         let is_alike = |other: &&CountedSentence| {
             !has_more(&other.frequencies, &best.frequencies, &self.weights)
@@ -127,6 +156,11 @@ impl<'a> PassageMatch<'a> {
             rows.filter(|other| other.table == row.table).map(|other| other.line.clone()).collect();
         rows.dedup();
         rows
+    }
+
+    /// What each of the question's own words counts here.
+    fn own_weights(&self) -> &[f32] {
+        self.weights.get(..self.query.own_words()).unwrap_or_default()
     }
 
     /// The sentences of the passage, and how many of them have each word of the question themselves.
@@ -200,6 +234,11 @@ impl<'a> PassageMatch<'a> {
         });
         (frequencies, length)
     }
+}
+
+/// What is told of each word, by its place.
+fn told(words: &[bool]) -> impl Fn(usize) -> bool {
+    move |at| words.get(at).copied().unwrap_or(false)
 }
 
 /// [`PassageMatch::best_sentence`] of one passage that is asked nothing else.

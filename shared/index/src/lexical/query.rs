@@ -7,6 +7,7 @@ use lectern_shared::model::language::Language;
 use super::{
     TermId, TermStemmer, TokenKind, TokenizeMode,
     fold::{fold_accents, has_accents},
+    others::AskedThing,
     script::GramScript,
     stop_words::{LanguageVotes, StopLanguages},
     tokenize,
@@ -28,6 +29,10 @@ const SINGLE: f32 = 0.5;
 /// another thing of which the same is told.
 const CODE: f32 = 2.0;
 
+/// How many times a word that stands nowhere counts in the share of a question that a text has: what is asked about is most likely that,
+/// and not what the other words have in common with it ("sick leave", "paternity leave").
+const UNKNOWN: f32 = 2.0;
+
 /// The most letters that a code begins with.
 const CODE_LETTERS: usize = 4;
 
@@ -46,6 +51,8 @@ struct QueryWord {
     /// The compound or word that it is a part of.
     unit: u32,
     whole: bool,
+    /// It is a pair of characters or a single one, of a script without blanks.
+    is_gram: bool,
     /// How many words its compound counts for in the share of a question that a text has.
     share: f32,
     stop: StopLanguages,
@@ -102,8 +109,11 @@ impl LexicalQuery {
                 } else if slots.len() < MAX_SLOTS {
                     known.insert((word.clone(), is_copy), slots.len());
                     let whole = matches!(token.kind, TokenKind::Whole | TokenKind::Number);
+                    let is_gram =
+                        matches!(token.kind, TokenKind::Bigram | TokenKind::WeakBigram | TokenKind::Single);
                     let share = share_of(token.kind, &word, may_ask);
-                    slots.push(QueryWord { word, weight, unit: token.unit, whole, share, stop, capitals });
+                    let unit = token.unit;
+                    slots.push(QueryWord { word, weight, unit, whole, is_gram, share, stop, capitals });
                 }
             };
             if has_accents(token.text) {
@@ -207,8 +217,13 @@ impl LexicalQuery {
 
     /// The share of the question's weight that is `present`, told for each word. A compound that is there as a
     /// whole is there, otherwise its parts count; each compound weighs as much as a word, and a code as two, or nothing where not all of
-    /// it is there. What only asks weighs nothing, if there is anything else.
-    pub(super) fn coverage(&self, weights: &[f32], present: impl Fn(usize) -> bool) -> f32 {
+    /// it is there. What only asks weighs nothing, if there is anything else, and what is not `known`, [`UNKNOWN`] times as much.
+    pub(super) fn coverage(
+        &self,
+        weights: &[f32],
+        present: impl Fn(usize) -> bool,
+        known: impl Fn(usize) -> bool,
+    ) -> f32 {
         let weight = |at: usize| weights.get(at).copied().unwrap_or(0.0);
         let only_asks = self.slots.iter().zip(weights).all(|(slot, weight)| slot.share * *weight <= 0.0);
         let (mut covered, mut total) = (0.0, 0.0);
@@ -218,7 +233,10 @@ impl LexicalQuery {
                 continue;
             }
             let share = self.share(unit.clone());
-            let heaviest = unit.clone().map(weight).fold(0.0, f32::max) * if only_asks { 1.0 } else { share };
+            let is_known = self.is_gram(unit.clone()) || self.is_there(unit.clone(), weights, &known);
+            let rarity = if is_known { 1.0 } else { UNKNOWN };
+            let heaviest =
+                unit.clone().map(weight).fold(0.0, f32::max) * rarity * if only_asks { 1.0 } else { share };
             let found: f32 = unit.clone().filter(|at| present(*at)).map(weight).sum();
             let is_whole = |at: usize| self.slots[at].whole && weight(at) > 0.0 && present(at);
             let part = if unit.clone().any(is_whole) {
@@ -240,6 +258,55 @@ impl LexicalQuery {
         let is_number = |slot: &QueryWord| slot.share > 1.0 || digits(&slot.word) >= MIN_DIGITS;
         let words = self.slots.iter().zip(weights);
         words.map(|(slot, weight)| if is_number(slot) { *weight } else { 0.0 }).collect()
+    }
+
+    /// The words of its own that have weight, stand by themselves and are not `known`: no function words, abbreviations, codes or
+    /// numbers, and nothing of scripts without blanks.
+    pub(super) fn unknown_words<'q>(
+        &'q self,
+        weights: &'q [f32],
+        known: impl Fn(usize) -> bool + 'q,
+    ) -> impl Iterator<Item = &'q str> {
+        let own = self.own_words();
+        self.units().filter_map(move |unit| {
+            let word = self.slots.get(unit.start)?;
+            let is_alone = unit.len() == 1 || (unit.len() == 2 && has_accents(&word.word));
+            let is_word = is_alone && !word.whole && !word.capitals && word.stop == StopLanguages::default();
+            let is_unknown = unit.start < own
+                && !self.is_gram(unit.clone())
+                && weights.get(unit.start).is_some_and(|weight| *weight > 0.0)
+                && !unit.clone().any(&known);
+            let is_letters = word.word.chars().all(char::is_alphabetic);
+            (is_word && is_unknown && is_letters).then_some(word.word.as_str())
+        })
+    }
+
+    /// The codes and years among its own words, unless one of them is `present`.
+    pub(super) fn missing_things(
+        &self,
+        weights: &[f32],
+        present: impl Fn(usize) -> bool,
+    ) -> Vec<AskedThing<'_>> {
+        let mut missing = Vec::new();
+        for unit in self.units().filter(|unit| unit.start < self.own_words()) {
+            let words = &self.slots[unit.clone()];
+            let word = if self.share(unit.clone()) > 1.0 {
+                words.iter().find(|slot| slot.whole)
+            } else {
+                words.first().filter(|_| words.len() == 1)
+            };
+            let Some(thing) = word.and_then(|slot| AskedThing::of(&slot.word)) else { continue };
+            if self.is_there(unit, weights, &present) {
+                return Vec::new();
+            }
+            missing.push(thing);
+        }
+        missing
+    }
+
+    /// Whether any of a compound is of a script without blanks.
+    fn is_gram(&self, unit: Range<usize>) -> bool {
+        self.slots[unit].iter().any(|slot| slot.is_gram)
     }
 
     /// Whether a compound that counts is there: any of its words that do, but of a code a whole, or all parts. Those are needed whether they

@@ -354,7 +354,7 @@ fn any_text_can_be_analysed() {
             })
             .collect();
         document_terms(&text, detect_language(&text));
-        assert!(LexicalQuery::new(&text).matched(&text).coverage().all <= 1.0001);
+        assert!(covered(&LexicalQuery::new(&text).matched(&text)).all <= 1.0001);
         for (start, end) in sentences(&text, detect_language(&text)) {
             assert!(start < end && text.get(start..end).is_some());
         }
@@ -371,9 +371,41 @@ fn a_number_with_commas_is_as_long_as_one_without() {
     assert!(weight("costs 1000000 yen").is_some());
 }
 
+/// How much of a question a passage has, where other passages have the rest.
+fn covered(matched: &PassageMatch<'_>) -> WordCoverage {
+    matched.coverage(&matched.present(), &[true; 256])
+}
+
+#[test]
+fn a_word_that_stands_in_no_passage_counts_as_two() {
+    let query = LexicalQuery::new("How many days of sick leave are there?");
+    let [paternity, sick] = ["Paternity leave is ten days.", "Sick notes are handed in."];
+    let paternity = query.matched(paternity);
+    let share = |known: &[bool]| (paternity.coverage(&paternity.present(), known).own * 100.0).round();
+    let other = query.matched(sick).present();
+    let known: Vec<bool> = paternity.present().iter().zip(other).map(|(one, other)| *one || other).collect();
+    assert!((share(&known) - 67.0).abs() < 0.5, "{}", share(&known));
+    assert!((share(&paternity.present()) - 50.0).abs() < 0.5);
+    // A pair of characters is no word.
+    let query = LexicalQuery::new("加班需要谁批准？");
+    let passage = query.matched("加班必须事先得到部门经理的批准。");
+    let present = passage.present();
+    assert!((passage.coverage(&present, &present).all - covered(&passage).all).abs() < f32::EPSILON);
+}
+
+#[test]
+fn a_typing_error_is_looked_for_only_in_words_that_stand_nowhere() {
+    let query = LexicalQuery::new("May the NATO staff fly bussiness class on flight LX3182 to Aldern?");
+    let passage = query.matched("Business class is for long flights.");
+    let mut typed = passage.typed_words(&passage.present());
+    passage.compare(&mut typed);
+    let words: Vec<_> = typed.iter().map(|word| (word.typed(), word.meant())).collect();
+    assert_eq!(words, [("staff", None), ("bussiness", Some("business")), ("aldern", None)]);
+}
+
 #[test]
 fn coverage_is_the_share_of_content_words_that_are_there() {
-    let covered = |query, text| (LexicalQuery::new(query).matched(text).coverage().all * 100.0).round();
+    let covered = |query, text| (self::covered(&LexicalQuery::new(query).matched(text)).all * 100.0).round();
     let near = |a: f32, b: f32| assert!((a - b).abs() < 0.5, "{a} {b}");
     near(covered("What is the default port?", "The default ports are 80 and 443."), 100.0);
     near(covered("What is the default timeout?", "The default port is 80."), 50.0);
@@ -394,7 +426,7 @@ fn coverage_is_the_share_of_content_words_that_are_there() {
     near(covered("Is it open at 10am?", "It is open at noon."), 50.0);
     // The name of a document counts for its passages that have a word themselves.
     let query = LexicalQuery::new("What is the weight of the X200?");
-    let named = |text| query.matched(text).of_document("X200 manual.pdf").coverage().all * 100.0;
+    let named = |text| self::covered(&query.matched(text).of_document("X200 manual.pdf")).all * 100.0;
     near(named("The weight is 9 kg."), 100.0);
     near(named("It is new."), 0.0);
     // What a question in Chinese only asks with is no part of what it is about.

@@ -270,10 +270,10 @@ fn the_headings_that_a_passage_stands_under_count_for_its_sentences() {
     let headings = ["Handbook".to_owned(), "Part 3: edition 2026".to_owned()];
     let query = LexicalQuery::new("How many days of holiday are there in edition 2026?");
     let (bare, under) = (query.matched(text), query.matched(text).under([(0, headings.as_slice())]));
-    assert!(under.coverage().all > bare.coverage().all);
+    assert!(covered(&under).all > covered(&bare).all);
     assert_eq!(under.best_sentence().map(|range| &text[range]), Some("An employee has 31 days of holiday."));
     let elsewhere = query.matched("Bicycles belong in the yard.").under([(0, headings.as_slice())]);
-    assert!(elsewhere.coverage().all < f32::EPSILON, "a passage that has no word itself answers nothing");
+    assert!(covered(&elsewhere).all < f32::EPSILON, "a passage that has no word itself answers nothing");
 }
 
 #[test]
@@ -295,7 +295,8 @@ fn what_answers_a_question_that_goes_on_from_another_has_a_word_of_its_own() {
     assert_eq!(coded("And E02?"), Some("| E02 | The grinder is blocked |"));
     assert_eq!(coded("And E99?"), None);
     let covered = |text| {
-        LexicalQuery::going_on("And of pumps?", "What is the warranty of valves?").matched(text).coverage()
+        let query = LexicalQuery::going_on("And of pumps?", "What is the warranty of valves?");
+        super::covered(&query.matched(text))
     };
     assert!(covered("Pumps are blue.").own > 0.9 && covered("Pumps are blue.").all < 0.4);
     assert!(covered("The warranty of valves is five years.").own < 0.1);
