@@ -3,9 +3,10 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Visits, location, service};
+use super::{CONFIRMED, Visits, form_addresses, location, people::Team, service};
 use crate::support::{
     client::{Client, data, envelope, id, send},
+    command::meddle,
     in_both_modes,
     process::POLL,
     service::{Mode, Service},
@@ -147,6 +148,61 @@ async fn of_many_api_tokens_and_tools_all_are_listed_page_by_page() {
         assert_eq!((rest.matches(row).count(), next_page(&rest)), (1, None), "{path}: {rest}");
         assert!(rest.contains(if path == "/tokens" { "Program 0." } else { "Tool 0." }), "{rest}");
     }
+    // What is deleted on a page leads back to it, and to the first one when nothing is left of it.
+    let second = next_page(&page(&visits, "/tokens").await).expect("another page");
+    let mut forms = form_addresses(&page(&visits, &second).await).into_iter();
+    let delete = forms.find(|address| address.contains("/delete?")).expect("a form").replace("&amp;", "&");
+    let deleted = visits.submit(&format!("/{delete}"), &[CONFIRMED]).await;
+    let back = second.replace("?after", "?said=token-deleted&after");
+    assert_eq!(location(&deleted), format!("../..{back}"));
+    let html = page(&visits, &back).await;
+    assert_eq!(html.matches("data-label=\"What for\"").count(), 50, "{html}");
+    assert!(html.contains("Deleted. What uses the token"), "{html}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_members_and_invitations_all_are_listed_page_by_page() {
+    let joined = Team::with("editor").await;
+    // As many accounts as nobody waits for: each would have a password to be hashed.
+    let made = "INSERT INTO users (id, email, email_key, name, password_hash, is_admin, token_version, created_at, updated_at)
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 201)
+        SELECT unhex('ff' || printf('%030x', n)), 'p' || n, 'p' || n, 'Person ' || n || '.', 'none', FALSE, 0, 0, 0 FROM numbers";
+    let taken = "INSERT INTO members (workspace_id, user_id, role, joined_at)
+        SELECT w.id, u.id, 'asker', 0 FROM users u, workspaces w WHERE w.name = 'Team' AND u.password_hash = 'none'";
+    for statement in [made, taken] {
+        assert_eq!(meddle(Mode::Embedded, &joined.service.sibling(), statement).await, 201);
+    }
+    let invitations = format!("/workspaces/{}/invitations", id(&joined.workspace));
+    for _ in 0..203 {
+        joined.inside.create(&invitations, &json!({"role": "asker"})).await;
+    }
+    let mut visits = joined.visits("ada@example.com").await;
+    let row = "<td data-label=\"Who\">";
+    let first = page(&visits, "/members").await;
+    let second = next_page(&first).expect("another page");
+    let rest = page(&visits, &second).await;
+    assert_eq!((first.matches(row).count(), rest.matches(row).count()), (200, 3), "{rest}");
+    assert_eq!(next_page(&rest), None);
+    for number in 1..=201 {
+        let person = format!(">Person {number}.<");
+        assert!(first.contains(&person) != rest.contains(&person), "{number}, once");
+    }
+    // What is done on a page leads back to it, and to the first one when nothing is left of it.
+    let change = form_addresses(&rest).into_iter().find(|address| address.contains("&amp;after="));
+    let change = change.expect("a form for a role").replace("&amp;", "&");
+    let changed = visits.submit(&format!("/{change}"), &[("role", "editor")]).await;
+    let back = second.replace("?after", "?said=saved&after");
+    assert_eq!(location(&changed), format!("..{back}"));
+    let behind_all = page(&visits, &format!("/members?after={}", uuid::Uuid::nil())).await;
+    assert_eq!(behind_all.matches(row).count(), 200, "{behind_all}");
+
+    let withdraw = ">Withdraw</button>";
+    assert_eq!(first.matches(withdraw).count(), 200, "{first}");
+    let further = first.split("#invitations\">Further invitations</a>").next().expect("a link");
+    let further = further.rsplit("href=\"").next().expect("its address");
+    let rest = page(&visits, &format!("/{further}")).await;
+    assert_eq!(rest.matches(withdraw).count(), 3, "{rest}");
+    assert!(!rest.contains("Further invitations"), "{rest}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -148,6 +148,13 @@ impl Visitor {
         see_other(&format!("{}{path}", self.frame.root), self.wants_json)
     }
 
+    /// Sends the browser back to the page of a list that a form was on, whose address names it as that of the page does.
+    pub(super) fn go_to_list(&self, list: &str, said: &str, form: &Uri) -> Response {
+        let after = parameter(form, "after").and_then(|after| after.parse::<Uuid>().ok());
+        let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
+        self.go(&format!("{list}?said={said}{after}"))
+    }
+
     /// Sends the browser on, and has it keep a cookie.
     pub(super) fn go_with(&self, path: &str, cookies: impl IntoIterator<Item = HeaderValue>) -> Response {
         let mut response = self.go(path);

@@ -1,7 +1,10 @@
 //! Who is in a workspace: members, invitations, and new workspaces.
 
 use askama::Template;
-use axum::{extract::State, http::StatusCode};
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
 use lectern_derive::handler;
 use lectern_runtime::Runtime;
 use lectern_shared::{
@@ -23,7 +26,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
-    extract::PathId,
+    extract::{PathId, parameter},
     public_address::PublicAddress,
     response::ApiResult,
     services::{
@@ -38,8 +41,8 @@ use crate::{
     },
 };
 
-/// Members and invitations that are shown.
-const SHOWN: u32 = 200;
+/// Members of a page, and invitations.
+const ROWS: u32 = 200;
 
 #[derive(Template)]
 #[template(path = "members.html")]
@@ -51,7 +54,13 @@ struct MembersPage {
     /// It is the visitor's own.
     is_own: bool,
     members: Vec<Member>,
+    /// The member behind whom the page begins; none for the first page.
+    after: Option<Uuid>,
+    /// The last member of the page, when there are further ones.
+    next: Option<UserId>,
     invitations: Vec<Invitation>,
+    /// The last invitation, when there are further ones.
+    next_invitations: Option<InvitationId>,
     roles: [(&'static str, &'static str); 4],
     /// A new invitation's link, which is shown once.
     link: Option<String>,
@@ -69,6 +78,21 @@ struct InvitationPage {
     offer: Option<InvitationWords>,
     /// It was looked at, and is none that its reader can accept.
     is_refused: bool,
+}
+
+/// Behind which member, and which invitation, the lists of a page begin; none where they begin with the newest.
+#[derive(Default)]
+struct ListPlaces {
+    members: Option<Uuid>,
+    invitations: Option<Uuid>,
+}
+
+impl ListPlaces {
+    /// As an address has them.
+    fn of(uri: &Uri) -> Self {
+        let place = |name: &str| parameter(uri, name).and_then(|after| after.parse().ok());
+        Self { members: place("after"), invitations: place("invitations") }
+    }
 }
 
 /// What an invitation is to, in words.
@@ -99,9 +123,11 @@ pub(super) async fn show(
     State(accounts): State<AccountService>,
     State(runtime): State<Runtime>,
     visitor: Visitor,
+    uri: Uri,
 ) -> ApiResult {
     let needs_account = needs_account(&accounts, &runtime).await?;
-    page(&workspaces, &members, &invitations, visitor, None, needs_account).await
+    let places = ListPlaces::of(&uri);
+    page(&workspaces, &members, &invitations, visitor, places, None, needs_account).await
 }
 
 /// Whether whoever is invited has to be given an account: they cannot make one, and the provider of OpenID Connect makes them none.
@@ -116,6 +142,7 @@ async fn page(
     members: &MemberService,
     invitations: &InvitationService,
     visitor: Visitor,
+    mut places: ListPlaces,
     link: Option<String>,
     needs_account: bool,
 ) -> ApiResult {
@@ -124,18 +151,37 @@ async fn page(
     let id = visitor.frame.workspace_id;
     let is_personal = workspaces.find(&actor, id).await?.workspace.is_personal;
     let keeper = UserId::from(*id.as_uuid());
+    let behind = |place: Option<Uuid>| place.unwrap_or_else(Uuid::max);
+    let mut listed = members.list(&actor, id, behind(places.members), ROWS + 1).await?;
+    // All that stood on it may be gone.
+    if listed.is_empty() && places.members.take().is_some() {
+        listed = members.list(&actor, id, Uuid::max(), ROWS + 1).await?;
+    }
+    let next = cut(&mut listed, |member| member.user_id);
+    let mut open = invitations.list(&actor, id, behind(places.invitations), ROWS + 1).await?;
+    let next_invitations = cut(&mut open, |invitation| invitation.id);
     let page = MembersPage {
         keeper,
         is_personal,
         is_own: keeper == visitor.caller.user.id,
-        members: members.list(&actor, id, Uuid::max(), SHOWN).await?,
-        invitations: invitations.list(&actor, id, Uuid::max(), SHOWN).await?,
+        members: listed,
+        after: places.members,
+        next,
+        invitations: open,
+        next_invitations,
         roles: ROLES,
         link,
         needs_account,
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Leaves the rows of a page, of which one more was read. The last of them, when there are further ones.
+fn cut<T, I>(rows: &mut Vec<T>, id: impl Fn(&T) -> I) -> Option<I> {
+    let has_more = rows.len() > ROWS as usize;
+    rows.truncate(ROWS as usize);
+    rows.last().map(id).filter(|_| has_more)
 }
 
 /// Invites somebody, and shows the link.
@@ -155,7 +201,7 @@ pub(super) async fn invite(
     let (CreationOutcome::Now(token) | CreationOutcome::Before(token)) = made;
     let link = address.link(&format!("/#/invitations/{}", String::from_utf8_lossy(&token)));
     let needs_account = needs_account(&accounts, &runtime).await?;
-    page(&workspaces, &members, &invitations, visitor, Some(link), needs_account).await
+    page(&workspaces, &members, &invitations, visitor, ListPlaces::default(), Some(link), needs_account).await
 }
 
 /// Withdraws an invitation.
@@ -174,12 +220,13 @@ pub(super) async fn withdraw(
 pub(super) async fn change(
     State(members): State<MemberService>,
     PathId(user): PathId<UserId>,
+    uri: Uri,
     SubmittedForm { visitor, body, .. }: SubmittedForm<MemberChange>,
 ) -> ApiResult {
     members.change(&visitor.actor(), visitor.frame.workspace_id, user, body).await?;
     // Whoever gave a role up themselves may not see the members any more.
     let is_own = user == visitor.caller.user.id;
-    Ok(visitor.go(if is_own { "?said=saved" } else { "members?said=saved" }))
+    Ok(if is_own { visitor.go("?said=saved") } else { visitor.go_to_list("members", "saved", &uri) })
 }
 
 /// Removes a member, who may be the visitor.
@@ -188,13 +235,14 @@ pub(super) async fn remove(
     State(members): State<MemberService>,
     jar: CookieJar,
     PathId(user): PathId<UserId>,
+    uri: Uri,
     Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     members.remove(&visitor.actor(), visitor.frame.workspace_id, user).await?;
     if user == visitor.caller.user.id {
         return Ok(visitor.go_with("?said=left", [jar.choose_own()?]));
     }
-    Ok(visitor.go("members?said=removed"))
+    Ok(visitor.go_to_list("members", "removed", &uri))
 }
 
 /// Shows where the code of an invitation is taken.

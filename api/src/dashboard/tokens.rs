@@ -41,6 +41,8 @@ const TOKENS: u32 = 50;
 struct TokensPage {
     frame: Frame,
     rows: Vec<TokenRow>,
+    /// The token behind which the page begins; none for the first page.
+    after: Option<Uuid>,
     /// The last of them, when there are further ones.
     next: Option<ApiTokenId>,
     roles: Vec<(&'static str, &'static str)>,
@@ -116,11 +118,16 @@ async fn page(
     asking: &AskService,
     now: Timestamp,
     visitor: Visitor,
-    before: Uuid,
+    mut after: Option<Uuid>,
     made: Option<String>,
 ) -> ApiResult {
     let actor = visitor.actor();
-    let mut rows = tokens.list(&actor, &visitor.caller.user, before, TOKENS + 1).await?;
+    let (user, before) = (&visitor.caller.user, after.unwrap_or_else(Uuid::max));
+    let mut rows = tokens.list(&actor, user, before, TOKENS + 1).await?;
+    // All that stood on it may be gone.
+    if rows.is_empty() && after.take().is_some() {
+        rows = tokens.list(&actor, user, Uuid::max(), TOKENS + 1).await?;
+    }
     let has_more = rows.len() > TOKENS as usize;
     rows.truncate(TOKENS as usize);
     let next = rows.last().map(|last| last.token.id).filter(|_| has_more);
@@ -130,6 +137,7 @@ async fn page(
         ROLES.into_iter().filter(|(role, _)| role.parse().is_ok_and(|role| actor.may_grant(role).is_ok()));
     let page = TokensPage {
         rows: rows.into_iter().map(|row| TokenRow::of(row, &actor, &agents, now)).collect(),
+        after,
         next,
         roles: given.collect(),
         agents: told_apart(agents),
@@ -148,8 +156,8 @@ pub(super) async fn show(
     visitor: Visitor,
     uri: Uri,
 ) -> ApiResult {
-    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
-    page(&tokens, &asking, clock.now(), visitor, before, None).await
+    let after = parameter(&uri, "after").and_then(|after| after.parse().ok());
+    page(&tokens, &asking, clock.now(), visitor, after, None).await
 }
 
 /// Makes one, and shows its value.
@@ -170,7 +178,7 @@ pub(super) async fn create(
         .map_err(for_people)?;
     let (CreationOutcome::Now(value) | CreationOutcome::Before(value)) = made;
     let value = String::from_utf8_lossy(&value).into_owned();
-    page(&tokens, &asking, clock.now(), visitor, Uuid::max(), Some(value)).await
+    page(&tokens, &asking, clock.now(), visitor, None, Some(value)).await
 }
 
 /// Deletes one.
@@ -178,8 +186,9 @@ pub(super) async fn create(
 pub(super) async fn delete(
     State(tokens): State<TokenService>,
     PathId(id): PathId<ApiTokenId>,
+    uri: Uri,
     Confirmed(visitor): Confirmed,
 ) -> ApiResult {
     tokens.delete(&visitor.actor(), &visitor.caller.user, id).await?;
-    Ok(visitor.go("tokens?said=token-deleted"))
+    Ok(visitor.go_to_list("tokens", "token-deleted", &uri))
 }
