@@ -9,6 +9,7 @@ mod conversations;
 mod documents;
 mod edits;
 mod evaluations;
+mod following;
 mod forms;
 mod layout;
 mod pages;

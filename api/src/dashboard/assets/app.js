@@ -239,6 +239,12 @@ document.addEventListener("submit", async (event) => {
 /** What the service said last of each part that is marked as live. */
 const shown = new WeakMap();
 
+/** What finds an element again where it was written anew; nothing for one without a name, a value or an address. */
+function sameAs(element) {
+  const named = ["id", "value", "href"].find((attribute) => element.getAttribute(attribute));
+  return named && `${element.localName}[${named}="${CSS.escape(element.getAttribute(named))}"]`;
+}
+
 /** Takes over what has changed of the parts that are marked as live, without losing what is selected, open or in focus. */
 function takeOver(fresh) {
   let busy = false;
@@ -250,13 +256,16 @@ function takeOver(fresh) {
     const active = part.contains(document.activeElement) ? document.activeElement : null;
     if (active?.matches("input:not([type=checkbox]), textarea, select")) continue;
     const checked = [...part.querySelectorAll("input:checked")].map((input) => input.value);
+    const open = [...part.querySelectorAll("details[open]")].map(sameAs).filter(Boolean);
     shown.set(part, other.innerHTML);
-    const holds = active && (active.id ? `#${CSS.escape(active.id)}` : `[value="${CSS.escape(active.value ?? "")}"]`);
+    const same = active && sameAs(active);
     part.innerHTML = other.innerHTML;
+    for (const details of open.flatMap((css) => [...part.querySelectorAll(css)])) details.open = true;
     for (const input of part.querySelectorAll("input[type=checkbox]")) {
       if (checked.includes(input.value)) input.checked = true;
     }
-    if (holds) (part.querySelector(holds) ?? document.getElementById("main")).focus();
+    // Whoever has scrolled on meanwhile stays where they are.
+    if (active) ((same && part.querySelector(same)) || document.getElementById("main")).focus({ preventScroll: true });
     localiseTimes(part);
   }
   return busy ? 2 : 5;
