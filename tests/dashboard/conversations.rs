@@ -9,7 +9,7 @@ use super::{
     service, sign_in,
 };
 use crate::support::{
-    browser::Browser,
+    browser::{Browser, Key},
     client::{Client, id, send},
     loopback::Gate,
     model::{Model, Reply},
@@ -275,6 +275,28 @@ async fn a_browser_that_loads_the_page_anew_goes_on_where_it_was() {
     assert!(browser.text("[data-feedback]").await.contains("Your feedback is kept"), "it is not asked again");
     browser.click("[data-anew]").await;
     browser.wait_until("a new one", "!document.querySelector('.question')").await;
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_enter_that_ends_a_conversion_to_kanji_sends_nothing() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/agents/{agent}/ask", service.base_url())).await;
+    browser.fill("#question", "船長は誰ですか").await;
+    // As Chromium and Firefox tell it, and as Safari does.
+    let converted = "const box = document.querySelector('#question');
+        const enter = { key: 'Enter', bubbles: true, cancelable: true };
+        const isLeft = [{ isComposing: true }, { keyCode: 229 }].map((how) =>
+            box.dispatchEvent(new KeyboardEvent('keydown', { ...enter, ...how })));
+        return [...isLeft, document.querySelectorAll('.question').length, box.value]";
+    assert_eq!(browser.script(converted, vec![]).await, json!([true, true, 0, "船長は誰ですか"]));
+    browser.press(&Key::Enter).await;
+    browser.wait_for("[data-answer]").await;
     assert_no_complaints(&browser).await;
     browser.close().await;
 }

@@ -208,7 +208,8 @@ form?.addEventListener("submit", (event) => {
   run();
 });
 box?.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  // The Enter that ends a conversion to kanji sends nothing. Safari tells it by the key's number alone.
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
   event.preventDefault();
   run();
 });
