@@ -247,6 +247,37 @@ async fn long_names_make_no_page_wider_than_the_screen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn at_400_per_cent_the_screen_is_left_to_what_is_read() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    for name in ["First", "Second", "Third"] {
+        owner.create_document(&json!({"name": name, "type": "TXT", "content": "A note."})).await;
+    }
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.set_size(320, 256).await;
+    browser.goto(&format!("{}/agents/{agent}/ask", service.base_url())).await;
+    browser.fill("#question", QUESTION).await;
+    browser.click(".ask-box .main").await;
+    browser.wait_for("[data-answer]").await;
+    let in_sight = "(() => {
+        const { top } = document.querySelector('.question').getBoundingClientRect();
+        const form = document.querySelector('.ask-box').getBoundingClientRect();
+        return top >= 0 && top < 64 && form.top >= innerHeight && document.activeElement.id === 'question';
+    })()";
+    browser.wait_until("the question, with its answer below it", in_sight).await;
+
+    browser.goto(&format!("{}/documents", service.base_url())).await;
+    browser.click("tbody input").await;
+    let below = "scrollTo(0, document.body.scrollHeight);
+        return document.querySelector('.selection').getBoundingClientRect().bottom < 0";
+    assert_eq!(browser.script(below, vec![]).await, json!(true), "the list alone");
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_from_right_to_left_is_laid_out_so() {
     const ARABIC: &str = "من كان القبطان الذي أبحر في الطريق من قبل؟";
     let Some(browser) = Browser::start().await else { return };

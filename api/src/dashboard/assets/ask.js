@@ -187,7 +187,8 @@ async function run() {
   stop.hidden = true;
   ask.disabled = false;
   show();
-  if (document.activeElement === document.body || document.activeElement === stop) box.focus();
+  // What is read next is the answer, which may be longer than the screen.
+  if (document.activeElement === document.body || document.activeElement === stop) box.focus({ preventScroll: true });
 }
 
 /** What a field is called on the page; those that are not on it, as programs know them. */
