@@ -236,7 +236,7 @@ async fn things_of_one_name_are_told_apart_where_they_are_chosen() {
     let html = visits.get("/prompts").await.text().await.expect("a text");
     for prompt in &prompts {
         let end = &id(prompt)[id(prompt).len() - 6..];
-        assert!(html.contains(&format!("<summary>Brief (id …{end})</summary>")), "{html}");
+        assert!(html.contains(&format!("<summary><bdi>Brief (id …{end})</bdi></summary>")), "{html}");
     }
 }
 

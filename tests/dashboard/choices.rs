@@ -87,7 +87,10 @@ async fn of_many_collections_each_can_be_chosen_wherever_one_is(mode: Mode) {
     // A document says in which it is, and is not to be put there again.
     for path in [document.clone(), format!("{document}?find-collection=number+0")] {
         let html = page(&visits, &path).await;
-        assert!(html.contains(&format!("collections/{oldest}\">Number 0</a>")), "{path}: {html}");
+        assert!(
+            html.contains(&format!("collections/{oldest}\" dir=\"auto\">Number 0</a>")),
+            "{path}: {html}"
+        );
         assert!(!html.contains(&option(&shelves[0])), "{path}: {html}");
     }
 }
@@ -121,7 +124,7 @@ async fn of_many_prompts_each_can_be_given_to_an_agent_and_is_on_a_page() {
     let mut listed = 0;
     while let Some(path) = next {
         let html = page(&visits, &path).await;
-        listed += html.matches("<summary>Number ").count();
+        listed += html.matches("<summary><bdi>Number ").count();
         next = next_page(&html);
     }
     assert_eq!(listed, 203, "each once");
@@ -141,7 +144,7 @@ async fn of_many_api_tokens_and_tools_all_are_listed_page_by_page() {
     let client = service.client();
     let mut visits = Visits::new(&service, &client);
     visits.sign_in("ada@example.com").await;
-    for (path, row) in [("/tokens", "data-label=\"What for\""), ("/tools", "<summary>Tool ")] {
+    for (path, row) in [("/tokens", "data-label=\"What for\""), ("/tools", "<summary><bdi>Tool ")] {
         let first = page(&visits, path).await;
         assert_eq!(first.matches(row).count(), 50, "{path}: {first}");
         let rest = page(&visits, &next_page(&first).expect("another page")).await;

@@ -320,6 +320,66 @@ async fn what_is_written_from_right_to_left_is_laid_out_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_name_in_two_scripts_is_written_in_the_direction_that_it_begins_with() {
+    const NAME: &str = "مساعد (HR)";
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    data(owner.patch("/users/me", &json!({"name": NAME})).await);
+    let workspace = owner.create("/workspaces", &json!({"name": NAME})).await;
+    let team = owner.in_workspace(id(&workspace));
+    let (agent, document) = agent_with_report(&team).await;
+    data(team.patch(&format!("/agents/{agent}"), &json!({"name": NAME, "description": NAME})).await);
+    let shelf = team.create("/collections", &json!({"name": NAME, "description": NAME})).await;
+    data(team.patch(&format!("/documents/{document}"), &json!({"name": NAME})).await);
+    team.create("/api-tokens", &json!({"description": NAME})).await;
+    team.create("/prompts", &json!({"name": NAME, "template": "Be brief.", "input_variables": []})).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.select("#workspace", id(&workspace)).await;
+    browser.click_text("button", "Change").await;
+    let is_chosen = format!("document.querySelector('#workspace option[selected]').text === '{NAME}'");
+    browser.wait_until("the workspace", &is_chosen).await;
+    let (agent, shelf) = (format!("agents/{agent}"), format!("collections/{}", id(&shelf)));
+    let (ask, document) = (format!("{agent}/ask"), format!("documents/{document}"));
+    for page in [
+        "",
+        "agents",
+        &agent,
+        &ask,
+        "documents",
+        &document,
+        "collections",
+        &shelf,
+        "members",
+        "tokens",
+        "prompts",
+    ] {
+        browser.goto(&format!("{}/{page}", service.base_url())).await;
+        browser.wait_for("main h1").await;
+        // Where the Latin letters stand beside the first one of each name that stands by itself.
+        let sides = "const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            const left = (node, at) => {
+                const range = document.createRange();
+                range.setStart(node, at);
+                range.setEnd(node, at + 1);
+                return range.getBoundingClientRect().left;
+            };
+            const sides = [];
+            while (walker.nextNode()) {
+                const { currentNode: node } = walker;
+                if (node.data.trim() !== arguments[0] || node.parentElement.matches('option, textarea, .hidden-text')) continue;
+                const begin = node.data.indexOf(arguments[0]);
+                sides.push(left(node, node.data.indexOf('H')) < left(node, begin));
+            }
+            return [sides.length > 1, sides.every(Boolean)]";
+        let written = browser.script(sides, vec![json!(NAME)]).await;
+        assert_eq!(written, json!([true, true]), "{page}");
+    }
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_a_line_is_said_at_the_field_that_it_stands_in() {
     let Some(browser) = Browser::start().await else { return };
     let service = Service::start().await;
