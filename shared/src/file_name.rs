@@ -26,6 +26,18 @@ pub fn in_one_line(name: &str) -> Option<String> {
     Some(shortened(&words.join(" "))).filter(|name| !name.is_empty())
 }
 
+/// The ways to write the same name: as it is, and with its accents in one piece with their letters or apart, where that is another one.
+pub fn spellings(name: &str) -> Vec<String> {
+    let mut spellings = vec![name.to_owned()];
+    let others: [String; 2] = [name.nfc().collect(), name.nfd().collect()];
+    for other in others {
+        if !spellings.contains(&other) {
+            spellings.push(other);
+        }
+    }
+    spellings
+}
+
 /// At most as many characters as a name may have. What is cut is not its end, which tells what the file is.
 fn shortened(name: &str) -> String {
     let length = name.chars().count();
@@ -53,6 +65,18 @@ pub fn extension(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_spelled_in_one_way_or_in_several() {
+        for (name, all) in [
+            ("é", &["é", "e\u{301}"][..]),
+            ("e\u{301}", &["e\u{301}", "é"]),
+            ("\u{fa19}", &["\u{fa19}", "神"]),
+            ("plain 日本", &["plain 日本"]),
+        ] {
+            assert_eq!(spellings(name), all);
+        }
+    }
 
     #[test]
     fn a_file_is_called_as_it_was_without_folders_and_tricks() {

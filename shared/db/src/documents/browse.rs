@@ -5,6 +5,7 @@ use std::{cmp::Ordering, collections::BTreeSet};
 
 use lectern_shared::{
     clock::Timestamp,
+    file_name::spellings,
     ids::{AgentId, CollectionId, DocumentId, SourceId, WorkspaceId},
     model::{
         Json,
@@ -301,7 +302,8 @@ async fn candidates(
     })?)
 }
 
-/// Adds to a statement that a column has a text somewhere, in whichever case. An empty text is in all of them.
+/// Adds to a statement that a column has a text somewhere, in whichever case and with accents in one piece or in two. An empty text is in
+/// all of them.
 pub(crate) fn and_has<D: Database>(query: &mut QueryBuilder<D>, column: &str, text: &str)
 where
     String: for<'q> Encode<'q, D> + Type<D>,
@@ -309,16 +311,23 @@ where
     if text.is_empty() {
         return;
     }
-    // SQLite makes ASCII small, as PostgreSQL does in some locales; the rest of the letters that are looked for is done here.
-    let letters = large_letters(text);
-    query.push(" AND ").push("REPLACE(".repeat(letters.len()));
-    query.push("LOWER(").push(column).push(")");
-    for (large, small) in letters {
-        query.push(", ").push_bind(large.to_string());
-        query.push(", ").push_bind(small.to_string()).push(")");
+    let spellings = spellings(text);
+    let letters = large_letters(&spellings.concat());
+    let mut before = " AND (";
+    for spelling in spellings {
+        // SQLite makes ASCII small, as PostgreSQL does in some locales; the rest of the letters that are looked for is done here.
+        query.push(before).push("REPLACE(".repeat(letters.len()));
+        // The İ of Turkish is the one letter that becomes two when it is made small.
+        query.push("LOWER(REPLACE(").push(column).push(", 'İ', 'i'))");
+        for (large, small) in &letters {
+            query.push(", ").push_bind(large.to_string());
+            query.push(", ").push_bind(small.to_string()).push(")");
+        }
+        let small: String = spelling.replace('İ', "i").chars().flat_map(char::to_lowercase).collect();
+        query.push(" LIKE ").push_bind(contains(&small)).push(" ESCAPE '\\'");
+        before = " OR ";
     }
-    let text: String = text.chars().flat_map(char::to_lowercase).collect();
-    query.push(" LIKE ").push_bind(contains(&text)).push(" ESCAPE '\\'");
+    query.push(")");
 }
 
 /// How many jobs are before that of one of a workspace's documents, up to `most`; none when it does not wait for its turn.

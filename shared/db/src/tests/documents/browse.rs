@@ -150,7 +150,8 @@ async fn documents_with_a_value_come_page_by_page_from_among_many_that_look_alik
 async fn a_name_is_found_in_whichever_case_it_is_typed() {
     for t in &both().await {
         let owner = workspace(&t.db, at(0)).await;
-        let all = ["Übersicht", "ГОДОВОЙ отчёт", "CAFÉ Straße 100%", "日本語", "plain"];
+        let all =
+            ["Übersicht", "ГОДОВОЙ отчёт", "CAFÉ Straße 100%", "日本語", "plain", "İstanbul", "Mo\u{308}bel"];
         for name in all {
             document(&t.db, owner, name, at(0)).await;
         }
@@ -168,6 +169,11 @@ async fn a_name_is_found_in_whichever_case_it_is_typed() {
             ("É_", &[]),
             ("本", &["日本語"]),
             ("PLAIN", &["plain"]),
+            ("İstanbul", &["İstanbul"]),
+            ("istan", &["İstanbul"]),
+            // Some systems write their files' names with the accents apart, and people type them in one piece.
+            ("möbel", &["Mo\u{308}bel"]),
+            ("U\u{308}BER", &["Übersicht"]),
         ] {
             let filter = DocumentFilter { name: typed.to_owned(), ..DocumentFilter::default() };
             assert_eq!(names(t, owner, &filter).await, found, "{}: {typed}", t.name);
