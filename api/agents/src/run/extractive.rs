@@ -16,7 +16,10 @@ use super::{
     setup::RunSetup,
     sources::{ExcerptPassage, NumberedSource},
 };
-use crate::{AgentError, answer::cite::AnswerCitation};
+use crate::{
+    AgentError,
+    answer::{cite::AnswerCitation, quote::is_unspaced},
+};
 
 /// Passages that are quoted.
 const QUOTED: usize = 3;
@@ -184,7 +187,7 @@ fn quote(
     citations: &mut Vec<AnswerCitation>,
 ) {
     let Some(said) = source.found.text.get(range.clone()) else { return };
-    let quote = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let quote = in_one_line(said);
     if citations.iter().any(|earlier| earlier.quote == quote) {
         return;
     }
@@ -200,6 +203,25 @@ fn quote(
         quote,
         markers: Vec::new(),
     });
+}
+
+/// A text of several lines in one. In scripts without blanks between words a line ends in the middle of one.
+fn in_one_line(text: &str) -> String {
+    let (mut whole, mut is_apart) = (String::with_capacity(text.len()), false);
+    for line in text.lines() {
+        let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        if words.is_empty() {
+            is_apart = true;
+            continue;
+        }
+        let goes_on = !is_apart && whole.ends_with(is_unspaced) && words.starts_with(is_unspaced);
+        if !whole.is_empty() && !goes_on {
+            whole.push(' ');
+        }
+        whole.push_str(&words);
+        is_apart = false;
+    }
+    whole
 }
 
 /// What stands between a quote and its origin.
@@ -236,6 +258,18 @@ mod tests {
 
     use super::*;
     use crate::run::sources::RetrievedExcerpt;
+
+    #[test]
+    fn words_that_a_line_ends_in_are_put_together_where_no_blank_would_stand() {
+        for (text, line) in [
+            ("上司に届け出\nなければならない。", "上司に届け出なければならない。"),
+            ("就業規則\n\n第一条　従業員は", "就業規則 第一条 従業員は"),
+            ("データ\nbase を\n使う", "データ base を使う"),
+            ("  a word\nand\r\nanother ", "a word and another"),
+        ] {
+            assert_eq!(in_one_line(text), line);
+        }
+    }
 
     #[test]
     fn a_quotation_stands_where_it_answers_and_not_where_the_same_words_are_first() {
