@@ -3,8 +3,12 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Visits, people::read, service};
+use super::{
+    QUESTION as ABOUT_THE_CAPTAIN, Visits, agent_with_report, assert_no_complaints,
+    browsers::assert_for_everybody, people::read, service, sign_in,
+};
 use crate::support::{
+    browser::Browser,
     client::{Client, data, envelope, id, send},
     command::upload,
     in_both_modes,
@@ -168,4 +172,44 @@ async fn of_a_document_that_was_deleted_its_answers_say_so(mode: Mode) {
     let told = receipt.text().await.expect("a text");
     assert!(told.contains("rules.md was deleted") && told.contains("stays in their traces"), "{told}");
     assert_eq!(owner.read(&path).await, kept, "what is kept is what it was");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_answers_came_about_is_read_by_everybody_however_many_there_are() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/agents/{agent}/ask", service.base_url())).await;
+    for number in 1..=2 {
+        browser.fill("#question", ABOUT_THE_CAPTAIN).await;
+        browser.click("[data-ask] .main").await;
+        let answered = format!("document.querySelectorAll('[data-answer]').length === {number}");
+        browser.wait_until("the answer", &answered).await;
+    }
+    let open = "for (const details of document.querySelectorAll('details')) details.open = true;
+        return [document.querySelectorAll('[data-answer] pre').length > 1,
+            document.querySelectorAll('[data-answer] :is(section[aria-label], [role=region])').length]";
+    assert_eq!(browser.script(open, vec![]).await, json!([true, 0]), "the same landmark again and again");
+    assert_for_everybody(&browser, "answers, and how they came about").await;
+
+    // What stands in a field as an example is read in both schemes.
+    browser.goto(&format!("{}/documents", service.base_url())).await;
+    for is_dark in [false, true] {
+        browser.prefers_dark(is_dark).await;
+        let contrast = "const luminance = (css) => {
+                const [red, green, blue] = css.match(/[\\d.]+/g).map((part) => part / 255).map((part) =>
+                    part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+                return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+            };
+            const field = document.querySelector('#metadata');
+            const [words, ground] = [getComputedStyle(field, '::placeholder').color, getComputedStyle(field).backgroundColor];
+            const [dark, light] = [luminance(words), luminance(ground)].sort((one, other) => one - other);
+            return (light + 0.05) / (dark + 0.05)";
+        let contrast = browser.script(contrast, vec![]).await;
+        assert!(contrast.as_f64() >= Some(4.5), "dark: {is_dark}: {contrast}");
+    }
+    assert_no_complaints(&browser).await;
+    browser.close().await;
 }
