@@ -37,6 +37,8 @@ const VERTICAL_ASCENT: f64 = 0.88;
 const PAGES_A_CACHE: u32 = 200;
 /// The most characters of a text that stands for the glyphs that are marked with it.
 const MAX_REPLACEMENT: usize = 3;
+/// Glyphs that say one text together are no further apart, in font sizes: others are in another line.
+const BESIDE: f64 = 0.2;
 /// Marked content within marked content that is looked at.
 const MAX_MARKED: usize = 1_000;
 
@@ -141,6 +143,15 @@ fn single(value: f64) -> f32 {
     value as f32
 }
 
+fn page_box(place: Rect) -> PageBox {
+    PageBox {
+        left: single(place.x0),
+        top: single(place.y0),
+        right: single(place.x1),
+        bottom: single(place.y1),
+    }
+}
+
 /// A device that writes down what would be drawn.
 struct GlyphCollector<'c, 'a> {
     glyphs: Vec<PageGlyph>,
@@ -165,8 +176,8 @@ enum ReplacementText {
     None,
     /// Its first glyph is to say this.
     Waiting(String),
-    /// Its first glyph did: the others say nothing.
-    Said,
+    /// Its first glyph did, which is the one at this place: the others say nothing.
+    Said(usize),
 }
 
 impl GlyphCollector<'_, '_> {
@@ -196,10 +207,14 @@ impl GlyphCollector<'_, '_> {
             Some(ReplacementText::Waiting(text)) => {
                 let text = std::mem::take(text);
                 self.replacement.pop();
-                self.replacement.push(ReplacementText::Said);
+                self.replacement.push(ReplacementText::Said(self.glyphs.len()));
                 Some(text)
             }
-            Some(ReplacementText::Said) => return,
+            Some(ReplacementText::Said(at)) => {
+                let at = *at;
+                self.widen(at, &frame, place);
+                return;
+            }
             Some(ReplacementText::None) | None => known.text_of(glyph, self.fallback),
         };
         let Some(text) = text else {
@@ -208,17 +223,28 @@ impl GlyphCollector<'_, '_> {
         };
         self.glyphs.push(PageGlyph {
             text,
-            place: PageBox {
-                left: single(place.x0),
-                top: single(place.y0),
-                right: single(place.x1),
-                bottom: single(place.y1),
-            },
+            place: page_box(place),
             base: single(frame.origin.y),
             size: single(frame.size),
             turned: frame.turned(),
             vertical,
         });
+    }
+
+    /// Has the glyph that says a text for others stand where one of these does, too, when that is beside it. The first may be the mark
+    /// over the letter that comes next.
+    fn widen(&mut self, at: usize, frame: &GlyphFrame, place: Rect) {
+        let Some(said) = self.glyphs.get_mut(at) else { return };
+        let PageBox { left, top, right, bottom } = said.place;
+        let own = Rect::new(left.into(), top.into(), right.into(), bottom.into());
+        let reach = BESIDE * frame.size;
+        if said.turned != frame.turned() || !own.inflate(reach, reach).overlaps(place) {
+            return;
+        }
+        if place.area() > own.area() {
+            (said.base, said.size) = (single(frame.origin.y), single(frame.size));
+        }
+        said.place = page_box(own.union(place));
     }
 }
 
@@ -444,4 +470,51 @@ fn typical_stretch(glyphs: &[PositionedGlyph<'_>], known: &mut KnownGlyphs) -> O
 /// How high letters are that go upwards by one vector and forwards by another: what they lean does not count.
 fn height(along: Vec2, up: Vec2) -> f64 {
     along.cross(up).abs() / along.hypot()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{super::open, words},
+        *,
+    };
+
+    /// What is read of a page in Helvetica with this content.
+    fn read(content: &str) -> String {
+        let file = format!(
+            "%PDF-1.4
+1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj
+2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj
+3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 200 100] /Contents 4 0 R
+ /Resources << /Font << /F 5 0 R >> >> >> endobj
+4 0 obj << /Length {} >> stream
+{content}
+endstream endobj
+5 0 obj << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> endobj
+trailer << /Root 1 0 R /Size 6 >>
+%%EOF
+",
+            content.len()
+        );
+        let settings = InterpreterSettings::default();
+        let pdf = open(file.into_bytes()).unwrap();
+        let page = pdf.pages().first().unwrap();
+        words::read(collect(&pdf, page, &settings).glyphs)
+    }
+
+    #[test]
+    fn a_letter_whose_mark_is_drawn_first_stands_in_its_word() {
+        // As browsers print a letter with a vowel sign: two glyphs say it together, the raised sign before the letter.
+        let letter =
+            "/Span << /ActualText <FEFF00E9> >> BDC 1 0 0 1 52 66 Tm (') Tj 1 0 0 1 46.7 60 Tm (e) Tj EMC";
+        let cafes = format!("BT /F 20 Tf 20 60 Td (caf) Tj {letter} 1 0 0 1 57.8 60 Tm (s) Tj ET");
+        assert_eq!(read(&cafes), "cafés");
+    }
+
+    #[test]
+    fn a_text_whose_glyphs_are_in_two_lines_stands_in_the_first() {
+        let text = "/Span << /ActualText <FEFF006100620063> >> BDC 20 60 Td (a-) Tj 0 -24 Td (bc) Tj EMC";
+        let content = format!("BT /F 20 Tf {text} 40 0 Td (below) Tj ET");
+        assert_eq!(read(&content), "abc\nbelow");
+    }
 }
