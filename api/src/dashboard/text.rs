@@ -276,6 +276,14 @@ pub(super) fn documents_words(count: u64, has_more: bool) -> String {
     format!("{more}{grouped} {noun}")
 }
 
+/// So many characters of a text from its beginning, and a sign of it where there are more.
+pub(super) fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 /// Milliseconds, as people say them.
 #[expect(clippy::cast_precision_loss, reason = "it is rounded anyway")]
 pub(super) fn duration(milliseconds: u64) -> String {
@@ -358,6 +366,14 @@ mod tests {
             (1_234_567, false, "1,234,567 documents"),
         ] {
             assert_eq!(documents_words(count, has_more), words);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_cut_says_so() {
+        for (text, shown) in [("", ""), ("日本語", "日本語"), ("日本語で", "日本語…"), ("cafés", "caf…")]
+        {
+            assert_eq!(beginning(text, 3), shown);
         }
     }
 

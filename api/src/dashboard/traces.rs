@@ -25,7 +25,7 @@ use super::{
     choices::told_apart,
     frame::{Frame, SubmittedForm, Visitor},
     html,
-    text::{duration, filters, rating_words},
+    text::{beginning, duration, filters, rating_words},
     values::{PromptValue, VALUES},
 };
 use crate::{
@@ -129,11 +129,7 @@ impl CitedWords {
         let standings = trace.standings();
         let all = trace.citations.iter().zip(standings).enumerate();
         all.filter(|(_, (_, standing))| *standing != QuoteStanding::Misquoted)
-            .map(|(at, (cited, _))| Self {
-                place: at + 1,
-                n: cited.n,
-                words: cited.quote.chars().take(QUOTE).collect(),
-            })
+            .map(|(at, (cited, _))| Self { place: at + 1, n: cited.n, words: beginning(&cited.quote, QUOTE) })
             .collect()
     }
 }
@@ -212,7 +208,7 @@ pub(super) async fn list(
         let agent = trace.agent_id.to_string();
         TraceRow {
             id: trace.id,
-            question: asked(&trace.body.0).unwrap_or(NO_QUESTION).chars().take(QUESTION).collect(),
+            question: beginning(asked(&trace.body.0).unwrap_or(NO_QUESTION), QUESTION),
             has_failed: body.failure().is_some(),
             agent: names.get(agent.as_str()).map_or_else(String::new, |name| (*name).to_owned()),
             sources,

@@ -37,7 +37,7 @@ use super::{
     failure::FailureWords,
     frame::{Frame, SubmittedForm, Visitor},
     html,
-    text::{counted, filters},
+    text::{beginning, counted, filters},
 };
 use crate::{
     error::ApiError,
@@ -154,7 +154,7 @@ impl CaseRow {
         let gold = case.expect.0.gold().iter().map(|gold| GoldRow {
             document: gold.document_id,
             name: names.get(&gold.document_id).cloned().unwrap_or_default(),
-            words: gold.quote.as_deref().unwrap_or("any passage").chars().take(QUOTE).collect(),
+            words: beginning(gold.quote.as_deref().unwrap_or("any passage"), QUOTE),
         });
         Self {
             id: case.id,
