@@ -7,6 +7,7 @@ use lectern_shared::{
     ids::AgentId,
     model::publication::{Publication, PublicationAccess},
 };
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use crate::{
     dashboard::{
@@ -135,7 +136,9 @@ fn suggested(name: &str) -> String {
     let plain = |character: char| {
         if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '-' }
     };
-    let text: String = name.chars().map(plain).collect();
+    // A letter with a mark is told best by the one without.
+    let letters = name.replace('ß', "ss");
+    let text: String = letters.nfkd().filter(|letter| !is_combining_mark(*letter)).map(plain).collect();
     let words: Vec<&str> = text.split('-').filter(|word| !word.is_empty()).collect();
     words.join("-").chars().take(60).collect()
 }
@@ -173,9 +176,12 @@ mod tests {
 
     #[test]
     fn an_address_is_suggested_that_the_service_takes() {
-        for (name, slug) in
-            [("The Handbook", "the-handbook"), ("  Ask: us! ", "ask-us"), ("Ärzte", "rzte"), ("日本", "")]
-        {
+        for (name, slug) in [
+            ("The Handbook", "the-handbook"),
+            ("  Ask: us! ", "ask-us"),
+            ("Ärzte & Maße", "arzte-masse"),
+            ("日本", ""),
+        ] {
             assert_eq!(suggested(name), slug);
         }
     }
