@@ -334,6 +334,7 @@ async fn a_name_in_two_scripts_is_written_in_the_direction_that_it_begins_with()
     data(team.patch(&format!("/documents/{document}"), &json!({"name": NAME})).await);
     team.create("/api-tokens", &json!({"description": NAME})).await;
     team.create("/prompts", &json!({"name": NAME, "template": "Be brief.", "input_variables": []})).await;
+    browser.set_size(1_280, 900).await;
     sign_in(&browser, &service, "ada@example.com").await;
     browser.select("#workspace", id(&workspace)).await;
     browser.click_text("button", "Change").await;
@@ -341,19 +342,8 @@ async fn a_name_in_two_scripts_is_written_in_the_direction_that_it_begins_with()
     browser.wait_until("the workspace", &is_chosen).await;
     let (agent, shelf) = (format!("agents/{agent}"), format!("collections/{}", id(&shelf)));
     let (ask, document) = (format!("{agent}/ask"), format!("documents/{document}"));
-    for page in [
-        "",
-        "agents",
-        &agent,
-        &ask,
-        "documents",
-        &document,
-        "collections",
-        &shelf,
-        "members",
-        "tokens",
-        "prompts",
-    ] {
+    let lists = ["", "agents", "documents", "collections", "members", "tokens", "prompts"];
+    for page in lists.into_iter().chain([&agent, &ask, &document, &shelf].map(String::as_str)) {
         browser.goto(&format!("{}/{page}", service.base_url())).await;
         browser.wait_for("main h1").await;
         // Where the Latin letters stand beside the first one of each name that stands by itself.
