@@ -17,7 +17,8 @@ use crate::support::{
 
 in_both_modes!(
     the_key_is_changed_twice_and_everything_goes_on_working,
-    what_no_key_opens_is_named_and_the_rest_is_done
+    what_no_key_opens_is_named_and_the_rest_is_done,
+    the_old_key_stays_as_long_as_a_process_writes_under_it
 );
 
 const KEY: &str = "LECTERN_SECRET_KEY";
@@ -206,4 +207,29 @@ async fn what_no_key_opens_is_named_and_the_rest_is_done(mode: Mode) {
     }
     service.terminate().await;
     service.sibling().without(PREVIOUS).start().await;
+}
+
+async fn the_old_key_stays_as_long_as_a_process_writes_under_it(mode: Mode) {
+    let mut service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let old = key_of(&service);
+    let turned = service.sibling().env(KEY, NEW[0]).env(PREVIOUS, &old);
+    // Nobody writes anything at the moment, and still it may be done.
+    for token in ["before", "between"] {
+        ada.create("/api-tokens", &json!({ "description": token })).await;
+        let (output, log) = reencrypt(&turned);
+        assert_eq!(output.status.code(), Some(1), "{log}");
+        assert!(log.contains("restart every process") && !log.contains("can be unset"), "{log}");
+        assert_eq!(renewed(&log), 0, "it could not open what is: {log}");
+    }
+    let last = ada.create("/api-tokens", &json!({"description": "after"})).await;
+    service.terminate().await;
+    service = turned.start().await;
+    let (output, log) = reencrypt(&service.sibling());
+    assert!(output.status.success() && log.contains("can be unset"), "{log}");
+    assert_eq!(renewed(&log), 4, "three tokens and the canary: {log}");
+    service.terminate().await;
+    service = service.sibling().without(PREVIOUS).start().await;
+    let ada = service.client().with_token(last["token"].as_str().expect("a value"));
+    assert_eq!(ada.read(&format!("/api-tokens/{}", id(&last))).await["token"], last["token"]);
 }

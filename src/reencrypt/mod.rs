@@ -8,6 +8,7 @@ use lectern_db::{
     sealed::{SealedAnswer, SealedColumn, SealedValue},
 };
 use lectern_shared::{
+    clock::Timestamp,
     ids::UserId,
     secrets::{CANARY, CiphertextLocation, Keyring, SecretError, hex, idempotency_row, unhex},
 };
@@ -39,6 +40,16 @@ pub(crate) enum ReencryptOutcome {
     Stopped,
     /// Values were written under the previous key all the while.
     StillWritten,
+    /// So many processes encrypt under another key, or did a moment ago. They may not open what is encrypted anew, and what they write
+    /// is not.
+    WritersLeft(i64),
+}
+
+impl ReencryptOutcome {
+    /// How it ends when all else is done, and so many processes encrypt under another key.
+    const fn unless_written(writers: i64) -> Self {
+        if writers == 0 { Self::Complete } else { Self::WritersLeft(writers) }
+    }
 }
 
 /// What was done.
@@ -55,19 +66,26 @@ pub(crate) struct ReencryptReport {
 }
 
 /// Encrypts anew what is not under the current key, until nothing is left or `stop` is cancelled. What was done stays done, and
-/// the next run goes on from there.
+/// the next run goes on from there. `now` is the time by which leases are judged.
 ///
 /// # Errors
 /// When the store fails.
 pub(crate) async fn run(
     db: &Db,
     keyring: &Keyring,
+    now: impl Fn() -> Timestamp,
     stop: &CancellationToken,
 ) -> Result<ReencryptReport, DbError> {
+    let writers = async || db::key_use::others(db, keyring.current_id(), now()).await;
     let mut renewed = 0;
     let mut end = ReencryptOutcome::StillWritten;
     let mut pass = ReencryptPass::new(db, keyring, stop);
     for _ in 0..PASSES {
+        // Before the look, which sees what was written by whoever has stopped by now.
+        end = ReencryptOutcome::unless_written(writers().await?);
+        if end != ReencryptOutcome::Complete {
+            break;
+        }
         pass = ReencryptPass::new(db, keyring, stop);
         pass.run().await?;
         renewed += pass.renewed;
@@ -77,13 +95,15 @@ pub(crate) async fn run(
         }
         // What was written or began meanwhile is looked at once more.
         if pass.renewed + pass.missed == 0 {
-            end = ReencryptOutcome::Complete;
             break;
         }
+        end = ReencryptOutcome::StillWritten;
     }
     if end == ReencryptOutcome::Complete {
         // Last: as long as it is under the previous key, no process starts without that.
         renewed += u64::from(canary(db, keyring).await?);
+        // Somebody may have started with that before. Whoever starts from now on needs the current one.
+        end = ReencryptOutcome::unless_written(writers().await?);
     }
     Ok(ReencryptReport { end, renewed, unreadable: pass.unreadable, named: pass.named })
 }

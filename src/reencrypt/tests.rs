@@ -1,5 +1,5 @@
 use lectern_db::{
-    agents, api_tokens, documents, idempotency, singletons,
+    agents, api_tokens, documents, idempotency, key_use, singletons,
     testing::{TestDb, at, both, commit, made_in, plain, user},
     tools,
 };
@@ -15,6 +15,10 @@ use lectern_shared::{
 use secrecy::{ExposeSecret, SecretString};
 
 use super::*;
+
+async fn run(db: &Db, keyring: &Keyring, stop: &CancellationToken) -> Result<ReencryptReport, DbError> {
+    super::run(db, keyring, || at(10), stop).await
+}
 
 fn keyring(current: &str, previous: Option<&str>) -> Keyring {
     let secret = |text: &str| SecretString::from(text.repeat(32));
@@ -241,5 +245,29 @@ async fn two_runs_at_once_and_writes_meanwhile_harm_nothing() {
             assert_eq!(one.read(&t.db, &keyring("b", None)).await, all(), "{}", t.name);
         }
         other.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_previous_key_may_not_go_while_a_process_encrypts_under_it() {
+    for t in &both().await {
+        let (old, both) = (keyring("a", None), keyring("b", Some("a")));
+        let stored = Stored::new(t, &old).await;
+        let (old_id, new_id) = (old.current_id(), both.current_id());
+        let (behind, restarted, lost) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
+        for (key, process, until) in [(old_id, behind, 99), (new_id, restarted, 99), (old_id, lost, 9)] {
+            commit!(t.db, |tx| key_use::note(tx, key, process, at(0), at(until)));
+        }
+        let report = run(&t.db, &both, &CancellationToken::new()).await.unwrap();
+        assert_eq!((report.end, report.renewed), (ReencryptOutcome::WritersLeft(1), 0), "{}", t.name);
+        assert_eq!(stored.read(&t.db, &old).await, all(), "{}: it may have no other key", t.name);
+        // What it writes before it stops is done by the next run.
+        let written = Stored::new(t, &old).await;
+        commit!(t.db, |tx| key_use::withdraw(tx, old_id, behind));
+        let report = run(&t.db, &both, &CancellationToken::new()).await.unwrap();
+        assert_eq!((report.end, report.renewed), (ReencryptOutcome::Complete, 11), "{}", t.name);
+        for one in [stored, written] {
+            assert_eq!(one.read(&t.db, &keyring("b", None)).await, all(), "{}", t.name);
+        }
     }
 }

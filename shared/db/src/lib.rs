@@ -27,6 +27,7 @@ pub mod idempotency;
 pub mod identities;
 pub mod index_segments;
 pub mod jobs;
+pub mod key_use;
 pub mod known_addresses;
 pub mod locks;
 pub mod memory;

@@ -4,6 +4,7 @@
 pub(crate) mod data_dir;
 pub mod health;
 mod index;
+mod key_notice;
 pub mod leased;
 pub mod metrics;
 pub mod process;
@@ -43,9 +44,10 @@ use uuid::Uuid;
 pub use crate::{
     data_dir::make_private,
     index::{INDEX, index_name},
+    key_notice::{KEY_NOTICE_STANDS, forget_gone_writers},
     start_error::RuntimeStartError,
 };
-use crate::{health::WriteProbe, index::IndexOpenMode};
+use crate::{health::WriteProbe, index::IndexOpenMode, key_notice::KeyNotice};
 
 /// How long a start waits for the servers that it needs: they may be starting too.
 const WAIT_FOR_SERVERS: Duration = Duration::from_mins(1);
@@ -103,8 +105,10 @@ pub struct Runtime {
     pub operator_egress: Egress,
     /// The way to the video site alone, through the operator's proxy when there is one.
     pub video_egress: Egress,
+    /// What a service says of its key while it runs; a command says nothing.
+    key_notice: Option<KeyNotice>,
     /// Held for as long as the process has the data directory for itself.
-    _data_dir: Option<Arc<File>>,
+    data_dir_lock: Option<Arc<File>>,
 }
 
 impl Runtime {
@@ -208,7 +212,8 @@ impl Runtime {
             redis,
             jobs,
             index,
-            _data_dir: data_dir,
+            key_notice: None,
+            data_dir_lock: data_dir,
         })
     }
 
@@ -227,6 +232,9 @@ impl Runtime {
     /// Sends what is not sent yet, and closes every connection.
     pub async fn close(&self) {
         self.jobs.doorbell().flush().await;
+        if let Some(notice) = &self.key_notice {
+            notice.withdraw().await;
+        }
         self.db.close().await;
     }
 }

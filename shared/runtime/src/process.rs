@@ -17,7 +17,7 @@ use lectern_shared::{
     telemetry::{self, Telemetry},
 };
 
-use crate::{ProcessRole, Runtime, RuntimeStartError};
+use crate::{ProcessRole, Runtime, RuntimeStartError, key_notice::KeyNotice};
 
 /// How long blocking work may take to end after everything else has.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -115,7 +115,7 @@ fn load(config: Option<&Path>) -> Result<(SettingsSource, Settings), ConfigError
     Ok((source, settings))
 }
 
-/// Opens every part, and begins to get the embedding model and to keep the time; none when the process was asked to stop before
+/// Opens every part, says under which key is encrypted from now on, and begins to get the embedding model and to keep the time; none when the process was asked to stop before
 /// all parts were there. Boxed here, so that it is compiled once and not again for each program.
 pub fn open(
     settings: Settings,
@@ -137,7 +137,8 @@ async fn open_until(
     }
     tokio::select! {
         started = Runtime::start(settings, role) => {
-            let runtime = started?;
+            let mut runtime = started?;
+            runtime.key_notice = Some(KeyNotice::give(&runtime, shutdown).await?);
             runtime.models.start(&runtime.clock, shutdown);
             runtime.jobs.keep_time(CLOCK_EVERY, shutdown);
             Ok(Some(runtime))

@@ -17,6 +17,7 @@ mod identities;
 mod index_segments;
 mod jobs;
 mod json;
+mod key_use;
 mod leftovers;
 mod memory;
 mod migrate;
