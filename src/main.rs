@@ -24,7 +24,7 @@ use jobs::{JobsCommand, say};
 use lectern_api::HttpInterface;
 use lectern_parse::child;
 use lectern_runtime::{
-    ProcessRole, Runtime, RuntimeStartError,
+    ProcessRole, Runtime,
     process::{self, FatalError},
 };
 use lectern_shared::{config::Settings, model::document::DocumentType, shutdown::Shutdown};
@@ -50,7 +50,7 @@ struct LecternCli {
 enum LecternCommand {
     /// Run the service (what happens without a command).
     Serve,
-    /// Bring the database's schema up to date, and end.
+    /// Bring the database's schema up to date, and end. In an empty PostgreSQL database it is made; a SQLite file has to be there.
     Migrate,
     /// Index every searchable document again from its stored passages, in the index that is set: after a change of
     /// `QDRANT_URL`, or when Qdrant lost its data. Nothing else of this installation may run meanwhile.
@@ -149,6 +149,7 @@ fn main() -> ExitCode {
     process::run(config.as_deref(), async |settings| match command.unwrap_or(LecternCommand::Serve) {
         LecternCommand::Serve => Box::pin(serve(settings)).await,
         LecternCommand::Migrate => {
+            lectern_runtime::require_file(&settings)?;
             Runtime::start(settings, ProcessRole::Whole).await?.close().await;
             say("the schema is up to date")
         }
@@ -202,13 +203,7 @@ async fn parse(settings: &Settings, file: &Path, r#type: DocumentType, text: boo
 }
 
 async fn user(settings: Settings, command: UserCommand) -> Result<(), FatalError> {
-    let runtime = match Runtime::start(settings.clone(), ProcessRole::Command).await {
-        // The first account may be there before the service is started for the first time.
-        Err(RuntimeStartError::Nothing(_)) if matches!(command, UserCommand::Add { .. }) => {
-            Runtime::start(settings, ProcessRole::Whole).await
-        }
-        end => end,
-    }?;
+    let runtime = Runtime::start(settings, ProcessRole::Command).await?;
     let accounts = lectern_api::accounts(&runtime);
     let id = match command {
         UserCommand::Add { email, admin } => accounts.add(&email, password().await?, admin).await?,

@@ -31,11 +31,26 @@ fn reindex(setup: &Setup) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_for_an_installation_make_none() {
-    for arguments in [&["reindex"][..], &["reembed"], &["user", "admin", "ada@example.com"]] {
-        let setup = Service::in_mode(Mode::Embedded);
+    for arguments in [
+        &["reindex"][..],
+        &["reembed"],
+        &["reencrypt"],
+        &["migrate"],
+        &["jobs", "list"],
+        &["workspace", "list"],
+        &["user", "add", "ada@example.com"],
+        &["user", "admin", "ada@example.com"],
+        &["backup", "copy"],
+    ] {
+        // As whoever names no folder is in a wrong one.
+        let setup = Service::in_mode(Mode::Embedded).without("LECTERN_DATA_DIR");
         let ran = lectern(&setup, arguments);
-        assert!(!ran.status.success() && ran.log.contains("there is no database"), "{ran:#?}");
-        assert!(!setup.data_dir().join("lectern.db").exists(), "{arguments:?}");
+        let looked = setup.data_dir().join("data/lectern.db");
+        let told = format!("there is no database at {}", looked.display());
+        assert!(!ran.status.success() && ran.log.contains(&told), "{arguments:?}: {ran:#?}");
+        assert!(ran.log.contains("LECTERN_DATA_DIR"), "{arguments:?}: {ran:#?}");
+        let made: Vec<_> = setup.data_dir().read_dir().expect("a folder").collect();
+        assert!(made.is_empty(), "{arguments:?}: {made:?}");
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) async fn make(
     let DatabaseLocation::Sqlite(database) = &settings.database else { return Err(BackupError::Postgres) };
     let is_there = |file: &Path| file.try_exists().map_err(BackupError::io(file));
     if !is_there(database)? {
-        return Err(BackupError::Nothing(database.display().to_string()));
+        return Err(BackupError::Nothing(runtime::whole_path(database)));
     }
     let key = runtime::secret_file(&settings.data_dir);
     if with_key && settings.secret_key.is_none() && !is_there(&key)? {

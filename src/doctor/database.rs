@@ -10,6 +10,7 @@ use lectern_db::{
     self as db, Db, checkup,
     migrate::{self, SchemaStatus},
 };
+use lectern_runtime as runtime;
 use lectern_shared::{
     blobs::BlobLocation,
     config::{DatabaseLocation, Settings},
@@ -45,7 +46,7 @@ pub(super) async fn open(
     }
     let kind = match &settings.database {
         DatabaseLocation::Sqlite(file) if !file.exists() => {
-            let what = format!("there is no database at {}", file.display());
+            let what = format!("there is no database at {}", runtime::whole_path(file));
             report.add(error("no_database", what).todo(
                 "set LECTERN_DATA_DIR (or DATABASE_URL) to the service's; a new installation is made by its first start",
             ));

@@ -93,14 +93,15 @@ async fn another_program_of_the_same_account_cannot_read_the_secrets_of_the_serv
     };
     within_deadline("one program of an account to read another's environment", readable).await;
 
-    // It waits for a password.
+    // It goes on until it is stopped.
     let service = account
         .command(Program::Lectern.path())
-        .args(["user", "add", "ada@example.com"])
+        .env("LECTERN_ADDR", "127.0.0.1:0")
+        .env("LECTERN_EMBEDDER", "none")
         .env("LECTERN_DATA_DIR", folder.path())
         .env("LECTERN_SECRET_KEY", "a key that only these tests ever use")
         .current_dir(folder.path())
-        .stdin(Stdio::piped())
+        .stdin(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
     let service = Running(service.expect("it starts"));

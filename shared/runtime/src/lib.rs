@@ -257,9 +257,28 @@ async fn is_schema_behind(settings: &Settings, db: &Db, is_service: bool) -> Res
 /// Where a store is, for the operator.
 fn place_of(database: &DatabaseLocation) -> String {
     match database {
-        DatabaseLocation::Sqlite(file) => file.display().to_string(),
+        DatabaseLocation::Sqlite(file) => whole_path(file),
         // The URL may hold a password.
         DatabaseLocation::Postgres(_) => "the place that DATABASE_URL names".to_owned(),
+    }
+}
+
+/// A path as it is from any folder: one in the folder that a command is run in looks right, and is not where the service's is.
+pub fn whole_path(path: &Path) -> String {
+    std::path::absolute(path).as_deref().unwrap_or(path).display().to_string()
+}
+
+/// Makes sure that there is a database, where it is a file. A command that makes one would work on an installation that nobody uses.
+///
+/// # Errors
+/// [`RuntimeStartError::Nothing`], which says where it was looked for.
+pub fn require_file(settings: &Settings) -> Result<(), RuntimeStartError> {
+    let DatabaseLocation::Sqlite(file) = &settings.database else { return Ok(()) };
+    let fail = |source| RuntimeStartError::DataDir { path: file.display().to_string(), source };
+    if file.try_exists().map_err(fail)? {
+        Ok(())
+    } else {
+        Err(RuntimeStartError::Nothing(place_of(&settings.database)))
     }
 }
 
@@ -273,11 +292,8 @@ fn lock_data_dir(settings: &Settings, role: ProcessRole) -> Result<Option<Arc<Fi
             data_dir::close_to_others(&settings.data_dir)?;
             Some(Arc::new(lock))
         }
-        (DatabaseLocation::Sqlite(file), ProcessRole::Command | ProcessRole::ExclusiveCommand) => {
-            let fail = |source| RuntimeStartError::DataDir { path: file.display().to_string(), source };
-            if !file.try_exists().map_err(fail)? {
-                return Err(RuntimeStartError::Nothing(place_of(&settings.database)));
-            }
+        (DatabaseLocation::Sqlite(_), ProcessRole::Command | ProcessRole::ExclusiveCommand) => {
+            require_file(settings)?;
             match data_dir::lock(&settings.data_dir) {
                 Ok(lock) => {
                     if role == ProcessRole::ExclusiveCommand {

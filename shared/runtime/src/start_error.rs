@@ -33,7 +33,9 @@ pub enum RuntimeStartError {
     )]
     InUse(String),
     /// A command looks for an installation where none is.
-    #[error("there is no database at {0}: set LECTERN_DATA_DIR or DATABASE_URL to those of the service")]
+    #[error(
+        "there is no database at {0}: set LECTERN_DATA_DIR (the folder that the service keeps everything in) or DATABASE_URL to those of the service. A new installation is made when the service is started"
+    )]
     Nothing(String),
     /// A command of one version finds the schema of another.
     #[error(
