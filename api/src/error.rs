@@ -30,12 +30,25 @@ pub(crate) struct FieldError {
     pub(crate) path: String,
     /// What would be right.
     pub(crate) message: String,
+    /// What else than its value is wrong, for a face that says it in words of its own.
+    #[serde(skip)]
+    pub(crate) cause: FieldErrorCause,
+}
+
+/// Why a field is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldErrorCause {
+    /// Such a value is never right.
+    Value,
+    /// It names a document that is not there, or is one of several.
+    UnknownDocument,
 }
 
 impl FieldError {
     /// Both are cut where they are too long.
     pub(crate) fn new(path: &str, message: &str) -> Self {
-        Self { path: truncate(path, LONGEST_PATH), message: truncate(message, LONGEST_MESSAGE) }
+        let (path, message) = (truncate(path, LONGEST_PATH), truncate(message, LONGEST_MESSAGE));
+        Self { path, message, cause: FieldErrorCause::Value }
     }
 }
 
@@ -167,7 +180,11 @@ impl ApiError {
             _ => "Many fields are not valid; see `fields`, which names 100 of them.",
         };
         let named = fields.into_iter().take(NAMED_ERRORS);
-        let fields = named.map(|field| FieldError::new(&field.path, &field.message)).collect();
+        let within = |field: FieldError| FieldError {
+            cause: field.cause,
+            ..FieldError::new(&field.path, &field.message)
+        };
+        let fields = named.map(within).collect();
         Self { fields, ..Self::new(ApiErrorKind::Invalid, "invalid_fields", message) }
     }
 
@@ -259,7 +276,7 @@ impl From<AgentError> for ApiError {
             }
             AgentError::PromptTooLong(limit) => {
                 let message = format!("makes the agent's prompt longer than {limit} bytes");
-                return Self::invalid(vec![FieldError { path: "input".to_owned(), message }]);
+                return Self::invalid_field("input", &message);
             }
             AgentError::Model(error) => of_model(error),
             AgentError::UnknownProvider | AgentError::ModelSetup(_) => (ApiErrorKind::Upstream, None),
@@ -274,10 +291,7 @@ impl From<AgentError> for ApiError {
 }
 
 fn missing_value(name: &str) -> FieldError {
-    FieldError {
-        path: format!("{VALUES}{name}"),
-        message: "is required: the agent's prompt uses it".to_owned(),
-    }
+    FieldError::new(&format!("{VALUES}{name}"), "is required: the agent's prompt uses it")
 }
 
 /// The kind of a model's failure, and the seconds after which it may answer.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::{
     auth::Caller,
     body::{BodyReader, JsonBody},
-    error::{ApiError, FieldError},
+    error::ApiError,
     extract::PathId,
     fields::{FromFields, SenderTrust, validate},
     openapi::SuccessResponse,
@@ -167,10 +167,10 @@ impl IdempotencyKey {
         let key = value.to_str().ok().filter(|key| (1..=LONGEST).contains(&key.len()) && !key.contains('\t'));
         match (key, values.next()) {
             (Some(key), None) => Ok(Self(Some(key.to_owned()))),
-            (None, _) | (Some(_), Some(_)) => Err(ApiError::invalid(vec![FieldError {
-                path: "Idempotency-Key".to_owned(),
-                message: format!("must be sent once, with 1 to {LONGEST} printable ASCII characters"),
-            }])),
+            (None, _) | (Some(_), Some(_)) => Err(ApiError::invalid_field(
+                "Idempotency-Key",
+                &format!("must be sent once, with 1 to {LONGEST} printable ASCII characters"),
+            )),
         }
     }
 

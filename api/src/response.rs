@@ -41,7 +41,7 @@ impl<S: Sync> FromRequestParts<S> for Paging {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let mut wrong = Vec::new();
         let mut refuse = |path: &str, message: &str| {
-            wrong.push(FieldError { path: path.to_owned(), message: message.to_owned() });
+            wrong.push(FieldError::new(path, message));
         };
         let mut paging = Self::default();
         if let Some(text) = parameter(&parts.uri, "limit") {

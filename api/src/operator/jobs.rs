@@ -75,7 +75,7 @@ fn parse<T: FromStr>(
 ) -> Option<T> {
     let parsed = parameter(&parts.uri, name)?.parse().ok();
     if parsed.is_none() {
-        wrong.push(FieldError { path: name.to_owned(), message: problem() });
+        wrong.push(FieldError::new(name, &problem()));
     }
     parsed
 }

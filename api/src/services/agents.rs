@@ -41,7 +41,7 @@ use super::{
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::{
-    error::{ApiError, FieldError},
+    error::ApiError,
     fields::{GivenId, GivenIds},
 };
 
@@ -408,9 +408,8 @@ impl AgentService {
     /// be sent it.
     fn seal(&self, agent: &AgentId, key: &SecretString) -> Result<Vec<u8>, ApiError> {
         if key.expose_secret().contains(MASKED) {
-            let message =
-                "is a mask, and not of a key that this agent has; send the key itself, or none".to_owned();
-            return Err(ApiError::invalid(vec![FieldError { path: "llm.api_key".to_owned(), message }]));
+            let message = "is a mask, and not of a key that this agent has; send the key itself, or none";
+            return Err(ApiError::invalid_field("llm.api_key", message));
         }
         Ok(self.keyring.encrypt(key_place(agent), key.expose_secret().as_bytes())?)
     }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     coalesced::CoalescedReads,
-    error::{ApiError, ApiErrorKind, FieldError},
+    error::{ApiError, ApiErrorKind},
     fields::GivenId,
     limits::{LimitKey, RateLimiter},
 };
@@ -142,8 +142,8 @@ impl Authenticator {
         context: RequestContext,
     ) -> Result<AuthenticatedUser, ApiError> {
         if context.workspace.is_some_and(|named| named != Ok(grant.workspace_id)) {
-            let message = "must be the API token's own workspace, or be left out".to_owned();
-            return Err(ApiError::invalid(vec![FieldError { path: "X-Workspace".to_owned(), message }]));
+            let message = "must be the API token's own workspace, or be left out";
+            return Err(ApiError::invalid_field("X-Workspace", message));
         }
         if let (Some(Json(origins)), Some(page)) = (&grant.origins, &context.page_origin)
             && !origins.contains(page)

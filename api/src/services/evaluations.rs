@@ -33,7 +33,7 @@ use self::readers::modes;
 pub(crate) use self::{
     cases::{CaseChange, NewCase, NewCases, TraceCase},
     comparison::RunComparison,
-    import::{CaseFile, ImportFormat, ImportOutcome, NAMES_DOCUMENT, QuoteProblem, QuoteReport},
+    import::{CaseFile, ImportFormat, ImportOutcome, QuoteProblem, QuoteReport},
 };
 use super::{
     actor::{Actor, Permission},

@@ -12,7 +12,7 @@ use lectern_shared::{
 };
 use tokio::time::Instant;
 
-use crate::error::{ApiError, ApiErrorKind, FieldError};
+use crate::error::{ApiError, ApiErrorKind};
 
 /// Which jobs are meant: those that meet everything that is set.
 #[derive(Clone, Debug, Default)]
@@ -56,10 +56,7 @@ pub enum JobError {
 impl From<JobError> for ApiError {
     fn from(error: JobError) -> Self {
         match error {
-            JobError::UnknownUser(_) => {
-                let message = "is the e-mail or the id of no account".to_owned();
-                Self::invalid(vec![FieldError { path: "user".to_owned(), message }])
-            }
+            JobError::UnknownUser(_) => Self::invalid_field("user", "is the e-mail or the id of no account"),
             JobError::UnknownJob(_) => {
                 let message = "There is no such job, or its document was deleted.";
                 Self::new(ApiErrorKind::NotFound, "not_found", message)

@@ -218,10 +218,7 @@ fn problems(path: &str, template: &PromptTemplate, variables: &[String]) -> Vec<
     [(undeclared, found.undeclared), (unused, found.unused)]
         .into_iter()
         .filter(|(_, names)| !names.is_empty())
-        .map(|(what, names)| FieldError {
-            path: path.to_owned(),
-            message: format!("{what}: {}", several(&names)),
-        })
+        .map(|(what, names)| FieldError::new(path, &format!("{what}: {}", several(&names))))
         .collect()
 }
 

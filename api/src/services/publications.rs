@@ -30,7 +30,7 @@ use super::{
     workspaces::members::lock_asking,
 };
 use crate::{
-    error::{ApiError, ApiErrorKind, FieldError},
+    error::{ApiError, ApiErrorKind},
     fields::{FieldRule, JsonFields},
 };
 
@@ -196,8 +196,8 @@ impl PublicationService {
         // It gives others a way in, as a token does.
         actor.may_handle_tokens()?;
         if new.access == PublicationAccess::Members && !new.origins.is_empty() {
-            let message = "must be left out where members alone may open the page".to_owned();
-            return Err(ApiError::invalid(vec![FieldError { path: "origins".to_owned(), message }]));
+            let message = "must be left out where members alone may open the page";
+            return Err(ApiError::invalid_field("origins", message));
         }
         self.refuse_what_needs_values(owner, agent).await?;
         let now = self.clock.now();

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     coalesced::CoalescedReads,
-    error::{ApiError, ApiErrorKind, FieldError},
+    error::{ApiError, ApiErrorKind},
     fields::{FieldRule, GivenId, JsonFields},
 };
 
@@ -222,8 +222,7 @@ impl TokenService {
         actor.may_grant(role)?;
         let now = self.clock.now();
         if new.expires_at.is_some_and(|end| end <= now) {
-            let message = "must be a time that is to come".to_owned();
-            return Err(ApiError::invalid(vec![FieldError { path: "expiresAt".to_owned(), message }]));
+            return Err(ApiError::invalid_field("expiresAt", "must be a time that is to come"));
         }
         let unknown_agent = || ApiError::not_found("agent");
         let agent_id = new.agent_id.transpose().map_err(|_| unknown_agent())?;

@@ -28,7 +28,7 @@ use super::{
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
     edits::EditBase,
 };
-use crate::error::{ApiError, FieldError};
+use crate::error::ApiError;
 
 /// A new tool.
 #[derive(RequestBody, ToSchema)]
@@ -106,8 +106,7 @@ fn unknown() -> ApiError {
 
 /// An agent that could ask itself would never end.
 pub(crate) fn circle(path: &str) -> ApiError {
-    let message = "would let an agent ask itself, by way of others or at once".to_owned();
-    ApiError::invalid(vec![FieldError { path: path.to_owned(), message }])
+    ApiError::invalid_field(path, "would let an agent ask itself, by way of others or at once")
 }
 
 /// The workspace's agent that a tool is to ask.

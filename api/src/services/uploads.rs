@@ -43,7 +43,7 @@ use super::{
     },
 };
 use crate::{
-    error::{ApiError, ApiErrorKind, FieldError},
+    error::{ApiError, ApiErrorKind},
     fields::{FieldRule, FromFields, GivenIds, JsonFields, validate},
 };
 
@@ -256,8 +256,7 @@ impl UploadService {
             head.extend_from_slice(&piece);
         }
         if head.is_empty() {
-            let field = FieldError { path: "file".to_owned(), message: "must not be empty".to_owned() };
-            return Err(ApiError::invalid(vec![field]));
+            return Err(ApiError::invalid_field("file", "must not be empty"));
         }
         let kind = FileKind::of(&head, &name, content_type.as_deref())?;
         let (reservation, left) = self.reserve(actor, target).await?;

@@ -25,7 +25,7 @@ use super::{
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
-use crate::error::{ApiError, ApiErrorKind, FieldError};
+use crate::error::{ApiError, ApiErrorKind};
 
 pub use self::usage::WorkspaceUsage;
 pub(crate) use self::usage::{UsageService, over_quota};
@@ -279,8 +279,7 @@ impl WorkspaceService {
             return Err(ApiError::new(ApiErrorKind::Conflict, "personal_workspace", message));
         }
         if removal.name.trim() != found.workspace.name {
-            let message = "is not the workspace's name".to_owned();
-            return Err(ApiError::invalid(vec![FieldError { path: "name".to_owned(), message }]));
+            return Err(ApiError::invalid_field("name", "is not the workspace's name"));
         }
         let mut tx = self.db.begin_essential().await?;
         members::lock_asking(&mut tx, &actor, id).await?;

@@ -24,7 +24,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
-    error::{ApiError, FieldError},
+    error::ApiError,
     extract::{PathId, QueriedAgent, ValidJson, parameter},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
@@ -147,8 +147,7 @@ async fn index(
         None => None,
         Some(Ok(rating @ (1 | -1))) => Some(rating),
         Some(Ok(_) | Err(_)) => {
-            let message = "must be 1 or -1".to_owned();
-            return Err(ApiError::invalid(vec![FieldError { path: "rating".to_owned(), message }]));
+            return Err(ApiError::invalid_field("rating", "must be 1 or -1"));
         }
     };
     let filter = TraceFilter { agent, rating };

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     dashboard::frame::SubmittedForm,
-    error::{ApiError, FieldError},
+    error::ApiError,
     extract::PathId,
     fields::validate,
     response::ApiResult,
@@ -64,8 +64,7 @@ fn once(actor: &Actor) -> IdempotentRequest {
 }
 
 fn nothing_named() -> ApiError {
-    let message = "choose one".to_owned();
-    ApiError::invalid(vec![FieldError { path: "document".to_owned(), message }])
+    ApiError::invalid_field("document", "choose one")
 }
 
 /// Links it.

@@ -15,7 +15,7 @@ use crate::{
         confirm::Confirmed,
         frame::{NONCE, SubmittedForm, Visitor},
     },
-    error::{ApiError, ApiErrorKind, FieldError},
+    error::{ApiError, ApiErrorKind, FieldError, FieldErrorCause},
     error_response::status_of,
     extract::{PathId, PathIds},
     fields::GivenId,
@@ -24,7 +24,7 @@ use crate::{
         agents::AgentService,
         asking::AskService,
         creation::CreationOutcome,
-        evaluations::{CaseFile, EvaluationService, ImportFormat, ImportOutcome, NAMES_DOCUMENT},
+        evaluations::{CaseFile, EvaluationService, ImportFormat, ImportOutcome},
     },
     state::AppState,
     v1::import_file,
@@ -69,7 +69,8 @@ fn page_of(id: EvaluationId, added: CreationOutcome) -> String {
 fn of_form(mut error: ApiError) -> ApiError {
     const WANTED: &str =
         "must be the name of one document alone, or its id, which the address of its page ends with";
-    for field in error.fields.iter_mut().filter(|field| field.message.starts_with(NAMES_DOCUMENT)) {
+    let of_document = |field: &&mut FieldError| field.cause == FieldErrorCause::UnknownDocument;
+    for field in error.fields.iter_mut().filter(of_document) {
         *field = FieldError::new("document", WANTED);
     }
     error
@@ -153,4 +154,22 @@ pub(super) async fn add_of_trace(
     let actor = visitor.actor();
     evaluations.add_trace_case_at(&actor, id, evaluation_id, place, once, |_| Ok(Vec::new())).await?;
     Ok(visitor.go(&format!("traces/{id}?said=added")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_that_is_not_known_is_told_by_its_cause_and_in_no_other_words() {
+        let told = ["names the document \"Rules\", which is not there", "names the document twice"];
+        let [unknown, other] = told.map(|message| FieldError::new("line 1", message));
+        let unknown = FieldError { cause: FieldErrorCause::UnknownDocument, ..unknown };
+        let error = of_form(ApiError::invalid(vec![unknown, other.clone()]));
+        let paths: Vec<_> = error.fields.iter().map(|field| field.path.as_str()).collect();
+        assert_eq!(paths, ["document", "line 1"]);
+        assert_eq!(error.fields[1], other);
+        // Clients get what they got before.
+        assert_eq!(json!(other), json!({"path": "line 1", "message": "names the document twice"}));
+    }
 }

@@ -37,7 +37,7 @@ impl<const MOST: u32, const UNSAID: u32> CursorQuery<MOST, UNSAID> {
     fn read(given: impl Fn(&str) -> Option<String>) -> Result<Self, ApiError> {
         let mut wrong = Vec::new();
         let mut refuse = |name: &str, message: String| {
-            wrong.push(FieldError { path: name.to_owned(), message });
+            wrong.push(FieldError::new(name, &message));
         };
         let mut query = Self { limit: None, after: None, before: None, is_ascending: false };
         match given("limit").map(|text| text.parse::<u32>()) {

@@ -4,7 +4,7 @@ use lectern_agents::models::ModelProvider;
 use lectern_shared::{config::PredictSettings, model::agent::LlmConfig};
 use url::{Origin, Url};
 
-use crate::error::{ApiError, FieldError};
+use crate::error::ApiError;
 
 /// The scheme, host and port that requests to a model go to; none where no model is asked, or nothing names an address.
 fn origin(settings: &PredictSettings, provider: ModelProvider, base_url: Option<&str>) -> Option<Origin> {
@@ -16,10 +16,6 @@ fn origin(settings: &PredictSettings, provider: ModelProvider, base_url: Option<
         },
     };
     own.map(|url| url.origin())
-}
-
-fn refuse(path: &str, message: String) -> ApiError {
-    ApiError::invalid(vec![FieldError { path: path.to_owned(), message }])
 }
 
 /// Refuses a model that nobody could ask: its provider has no address of its own, and neither the agent nor the operator names
@@ -34,7 +30,7 @@ pub(super) fn check(settings: &PredictSettings, llm: &LlmConfig) -> Result<(), A
         Ok(_) | Err(_) => return Ok(()),
     };
     let message = format!("is required for {}: the operator has not set {setting}", llm.provider);
-    Err(refuse("llm.base_url", message))
+    Err(ApiError::invalid_field("llm.base_url", &message))
 }
 
 /// Refuses to keep a key that would then be sent somewhere else: whoever may change the agent could have it sent to a host of
@@ -53,7 +49,7 @@ pub(super) fn check_kept_key(
     }
     let message =
         "is the mask of a key that was given for another provider or host; send the key itself, or none";
-    Err(refuse("llm.api_key", message.to_owned()))
+    Err(ApiError::invalid_field("llm.api_key", message))
 }
 
 #[cfg(test)]

@@ -331,7 +331,7 @@ fn resulting_source<'a>(
             // What was taken before stays what it is.
             problems if problems.is_empty() || url == source.url => Ok((url, None)),
             problems => {
-                let wrong = |message| FieldError { path: "url".to_owned(), message };
+                let wrong = |message: String| FieldError::new("url", &message);
                 Err(ApiError::invalid(problems.into_iter().map(wrong).collect()))
             }
         };
@@ -361,7 +361,7 @@ fn resulting_pages(change: &DocumentChange, source: &DocumentSource) -> Result<P
         Some(None) => None,
         Some(Some(GivenPage(Ok(page)))) => Some(*page),
         Some(Some(GivenPage(Err(message)))) => {
-            wrong.push(FieldError { path: path.to_owned(), message: (*message).to_owned() });
+            wrong.push(FieldError::new(path, message));
             None
         }
     };

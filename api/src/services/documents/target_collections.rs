@@ -11,10 +11,7 @@ use lectern_shared::{
 use serde_json::{Map, Value};
 
 use super::readers::{METADATA, is_too_large};
-use crate::{
-    error::{ApiError, FieldError},
-    fields::GivenIds,
-};
+use crate::{error::ApiError, fields::GivenIds};
 
 fn unknown() -> ApiError {
     ApiError::not_found("collection")
@@ -53,7 +50,7 @@ impl TargetCollections {
         if metadata.as_ref().is_some_and(is_too_large) {
             let message =
                 format!("must have at most {METADATA} bytes together with the defaults of the collections");
-            return Err(ApiError::invalid(vec![FieldError { path: "metadata".to_owned(), message }]));
+            return Err(ApiError::invalid_field("metadata", &message));
         }
         Ok((splitter, metadata))
     }

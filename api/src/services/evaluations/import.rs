@@ -28,7 +28,7 @@ pub(crate) use self::{
 };
 use super::{EvaluationService, unknown};
 use crate::{
-    error::{ApiError, ApiErrorKind},
+    error::{ApiError, ApiErrorKind, FieldErrorCause},
     services::{
         actor::{Actor, Permission},
         creation::{CreationOutcome, IdempotentRequest, ResponseEncoder},
@@ -53,9 +53,6 @@ pub(crate) struct CaseFile {
     /// that goes on when its sender hangs up.
     pub(crate) turn: Option<FairPermit>,
 }
-
-/// How it is said that a document is not known by its name.
-pub(crate) const NAMES_DOCUMENT: &str = "names the document";
 
 /// What became of an imported file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,8 +149,9 @@ impl EvaluationService {
             for gold in &gold {
                 if let Some(name) = gold.name().filter(|name| !known.contains_key(*name)) {
                     let name: String = name.chars().take(TOLD).collect();
-                    let what = format!("{NAMES_DOCUMENT} {name:?}, which is not there, or a name of several");
-                    problems.note(gold.line, what);
+                    let what =
+                        format!("names the document {name:?}, which is not there, or a name of several");
+                    problems.note_because(FieldErrorCause::UnknownDocument, gold.line, what);
                 }
             }
         }

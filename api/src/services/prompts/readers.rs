@@ -69,7 +69,7 @@ pub(super) fn check_change(change: &PromptChange, fields: &mut JsonFields<'_>) {
 fn agree(fields: &mut JsonFields<'_>, template: Option<&String>, variables: Option<&[String]>) {
     let (Some(text), Some(variables)) = (template, variables) else { return };
     if let Ok(template) = PromptTemplate::parse(text) {
-        for FieldError { path, message } in problems("input_variables", &template, variables) {
+        for FieldError { path, message, .. } in problems("input_variables", &template, variables) {
             fields.refuse(&path, message);
         }
     }

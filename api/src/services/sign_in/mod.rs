@@ -33,7 +33,7 @@ use super::{
     audit::AuditService,
 };
 use crate::{
-    error::{ApiError, ApiErrorKind, FieldError},
+    error::{ApiError, ApiErrorKind},
     limits::{AttemptKeys, LimitKey, PasswordAttempt, RateLimiter, RetryAfter},
     turns::PermitLane,
 };
@@ -211,8 +211,7 @@ impl SignInService {
         if turn.verify(attempt, password, hash).await? {
             return Ok(());
         }
-        let message = "is not the account's password".to_owned();
-        Err(ApiError::invalid(vec![FieldError { path: field.to_owned(), message }]))
+        Err(ApiError::invalid_field(field, "is not the account's password"))
     }
 
     /// What a JSON web token says; none when it is not ours or has ended. Whether its account has ended it is to be looked up.

@@ -255,7 +255,7 @@ pub(super) fn check_kept_secrets(
     }
     let message =
         "is the mask of a secret that was given for another provider or host; send the secret itself";
-    let refuse = |path| FieldError { path, message: message.to_owned() };
+    let refuse = |path: String| FieldError::new(&path, message);
     Err(ApiError::invalid(kept.into_iter().map(refuse).collect()))
 }
 

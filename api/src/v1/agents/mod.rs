@@ -15,7 +15,7 @@ use self::view::{AgentView, VisibleAgentView, changed_example, example, linked_e
 use super::users::NullBody;
 use crate::{
     auth::Caller,
-    error::{ApiError, FieldError},
+    error::ApiError,
     extract::{PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
@@ -204,7 +204,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathSession {
         } else {
             return Ok(Self { agent, session });
         };
-        Err(ApiError::invalid(vec![FieldError { path: "session".to_owned(), message }]))
+        Err(ApiError::invalid_field("session", &message))
     }
 }
 

@@ -22,7 +22,7 @@ impl<S: Sync> FromRequestParts<S> for NumberPaging {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let mut wrong = Vec::new();
         let mut refuse = |path: &str, message: String| {
-            wrong.push(FieldError { path: path.to_owned(), message });
+            wrong.push(FieldError::new(path, &message));
         };
         let mut paging = Self { limit: PAGE, from: 0 };
         match parameter(&parts.uri, "limit").map(|text| text.parse()) {

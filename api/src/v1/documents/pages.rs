@@ -129,7 +129,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PageRequest {
         let page = page.parse().ok().filter(|page| *page > 0).ok_or_else(unknown)?;
         let mut wrong = Vec::new();
         let mut refuse = |path: &str, message: String| {
-            wrong.push(FieldError { path: path.to_owned(), message });
+            wrong.push(FieldError::new(path, &message));
         };
         let mut view = PageView { page, width: WIDTH, format: ImageFormat::Png, highlights: Vec::new() };
         match parameter(&parts.uri, "width").map(|text| text.parse()) {

@@ -14,7 +14,7 @@ use super::super::{
     MOST_CASES,
     readers::{MOST_GOLD, QUOTE},
 };
-use crate::error::{ApiError, FieldError, NAMED_ERRORS};
+use crate::error::{ApiError, FieldError, FieldErrorCause, NAMED_ERRORS};
 
 /// Places that answer, or judgements, of one file: more than any public collection's test set has, and far fewer than [`MOST_CASES`] times
 /// [`MOST_GOLD`], which do not fit into memory.
@@ -107,12 +107,16 @@ pub(super) struct ReadFile {
 
 /// What is wrong with a file, line by line.
 #[derive(Debug, Default)]
-pub(super) struct FileProblems(Vec<(u64, String)>);
+pub(super) struct FileProblems(Vec<(u64, FieldErrorCause, String)>);
 
 impl FileProblems {
     pub(super) fn note(&mut self, line: u64, what: impl Into<String>) {
+        self.note_because(FieldErrorCause::Value, line, what);
+    }
+
+    pub(super) fn note_because(&mut self, cause: FieldErrorCause, line: u64, what: impl Into<String>) {
         if !self.is_full() {
-            self.0.push((line, what.into()));
+            self.0.push((line, cause, what.into()));
         }
     }
 
@@ -128,8 +132,11 @@ impl FileProblems {
             return Ok(());
         }
         // What is noticed later may stand before what was noticed first.
-        self.0.sort_by_key(|(line, _)| *line);
-        let fields = self.0.iter().map(|(line, what)| FieldError::new(&format!("line {line}"), what));
+        self.0.sort_by_key(|(line, ..)| *line);
+        let fields = self.0.iter().map(|(line, cause, what)| FieldError {
+            cause: *cause,
+            ..FieldError::new(&format!("line {line}"), what)
+        });
         Err(ApiError::invalid(fields.collect()))
     }
 }

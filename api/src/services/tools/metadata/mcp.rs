@@ -3,10 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{TEXT, address, headers, is_own_header, named};
-use crate::{
-    error::{ApiError, FieldError},
-    fields::JsonFields,
-};
+use crate::{error::ApiError, fields::JsonFields};
 
 /// Headers of the protocol, which the service sets itself.
 const PROTOCOL_HEADERS: [&str; 6] =
@@ -54,9 +51,8 @@ pub(in super::super) fn check_server(
         return Ok(());
     }
     let message =
-        "is no program that the operator lets tools use: the operator must name it in LECTERN_MCP_SERVERS"
-            .to_owned();
-    Err(ApiError::invalid(vec![FieldError { path: "metadata.server".to_owned(), message }]))
+        "is no program that the operator lets tools use: the operator must name it in LECTERN_MCP_SERVERS";
+    Err(ApiError::invalid_field("metadata.server", message))
 }
 
 #[cfg(test)]

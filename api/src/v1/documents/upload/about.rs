@@ -31,7 +31,7 @@ impl UploadFields {
     }
 
     pub(super) fn refuse(&mut self, name: &str, message: &str) {
-        self.wrong.push(FieldError { path: name.to_owned(), message: message.to_owned() });
+        self.wrong.push(FieldError::new(name, message));
     }
 
     /// Reads a part that says nothing of the document; none when it is no word.

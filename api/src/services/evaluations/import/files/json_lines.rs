@@ -126,7 +126,7 @@ pub(super) fn broken(line: &str, error: &serde_json::Error) -> String {
 
 /// What is wrong with fields of a line, each with what stands there.
 fn wrong_fields(line: &Value, errors: &[FieldError]) -> String {
-    let told = errors.iter().take(NAMED_FIELDS).map(|FieldError { path, message }| {
+    let told = errors.iter().take(NAMED_FIELDS).map(|FieldError { path, message, .. }| {
         match line.pointer(&format!("/{}", path.replace('.', "/"))) {
             Some(there) => format!("`{path}` {message} (here: {})", shown(there)),
             None => format!("`{path}` {message}"),
