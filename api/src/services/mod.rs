@@ -33,7 +33,10 @@ pub(crate) mod uploads;
 pub(crate) mod webhooks;
 pub(crate) mod workspaces;
 
-use lectern_agents::{run::AgentParts, tools::Toolbox};
+use lectern_agents::{
+    run::{AgentParts, RunRecorder},
+    tools::Toolbox,
+};
 use lectern_runtime::Runtime;
 
 use self::{
@@ -108,129 +111,209 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    #[expect(clippy::too_many_lines, reason = "a list")]
     pub(crate) fn new(runtime: &Runtime, agents: AgentParts, toolbox: Toolbox, limits: RateLimiter) -> Self {
         let (accounts, sign_ins) = accounts_and_sign_ins(runtime, limits.clone());
-        let Runtime { db, clock, keyring, settings, jobs, blobs, operator_egress, .. } = runtime.clone();
-        let creations = IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone());
-        let audit = AuditService::new(db.clone(), clock.clone());
-        let history = AgentHistory::new(db.clone(), clock.clone(), keyring.clone());
-        let traces = TraceService::new(db.clone(), clock.clone(), agents.recorder.clone());
-        let origins = PageOrigins::new(db.clone(), clock.clone());
-        let usage = UsageService::new(db.clone(), clock.clone(), agents.recorder.clone());
-        let tokens = TokenService::new(
-            db.clone(),
-            clock.clone(),
-            keyring.clone(),
-            creations.clone(),
-            audit.clone(),
-            origins.clone(),
-        );
-        let documents =
-            DocumentService::new(runtime, creations.clone(), audit.clone(), agents.recorder.clone());
+        let parts = CommonParts::new(runtime, agents.recorder.clone());
+        let origins = PageOrigins::new(runtime.db.clone(), runtime.clock.clone());
+        let tokens = parts.tokens(&origins);
+        let authenticator = parts.authenticator(limits, &sign_ins, &tokens);
+        let documents = parts.documents();
         let pages = PageService::new(runtime, documents.clone());
-        let workspaces =
-            WorkspaceService::new(db.clone(), clock.clone(), jobs.clone(), creations.clone(), audit.clone());
-        let oidc = OidcService::new(
-            settings.oidc.clone(),
-            operator_egress,
-            accounts.clone(),
-            sign_ins.clone(),
-            audit.clone(),
-        );
-        let authenticator =
-            Authenticator::new(db.clone(), clock.clone(), limits, sign_ins.clone(), tokens.clone());
-        let mcp_servers = settings.mcp_servers.iter().map(|program| program.name.clone()).collect();
+        let workspaces = parts.workspaces();
+        let (traces, usage) = (parts.traces(), parts.usage());
         Self {
-            accounts,
-            agent_collections: AgentCollectionService::new(db.clone(), clock.clone(), creations.clone()),
-            agent_documents: AgentDocumentService::new(
-                db.clone(),
-                clock.clone(),
-                jobs.clone(),
-                creations.clone(),
-            ),
-            agent_tools: AgentToolService::new(db.clone(), clock.clone(), creations.clone()),
-            agents: AgentService::new(runtime, creations.clone(), audit.clone(), history.clone()),
-            search: SearchService::new(db.clone(), agents.search.clone(), agents.briefings.clone()),
-            asking: AskService::new(db.clone(), agents, toolbox, usage.clone(), history.clone()),
-            publications: PublicationService::new(
-                db.clone(),
-                clock.clone(),
-                keyring.clone(),
-                authenticator.clone(),
-                audit.clone(),
-            ),
-            authenticator,
+            agent_collections: parts.agent_collections(),
+            agent_documents: parts.agent_documents(),
+            agent_tools: parts.agent_tools(),
+            agents: parts.agents(),
+            search: SearchService::new(runtime.db.clone(), agents.search.clone(), agents.briefings.clone()),
+            asking: parts.asking(agents, toolbox, &usage),
             citations: CitationLinks::new(runtime, pages.clone()),
-            collections: CollectionService::new(
-                db.clone(),
-                clock.clone(),
-                jobs.clone(),
-                creations.clone(),
-                audit.clone(),
-                documents.clone(),
-            ),
+            collections: parts.collections(&documents),
+            embeddings: parts.embeddings(&usage),
+            evaluations: parts.evaluations(&traces),
+            invitations: parts.invitations(&workspaces),
+            jobs: JobService::new(runtime.db.clone(), runtime.jobs.clone()),
+            members: parts.members(&workspaces),
+            oidc: parts.oidc(&accounts, &sign_ins),
+            prompts: parts.prompts(),
+            publications: parts.publications(&authenticator),
+            sources: parts.sources(),
+            tags: parts.tags(),
+            tools: parts.tools(),
+            uploads: parts.uploads(),
+            webhooks: parts.webhooks(),
+            accounts,
+            audit: parts.audit,
+            authenticator,
+            creations: parts.creations,
             documents,
-            embeddings: EmbeddingService::new(
-                runtime.models.clone(),
-                runtime.metrics.clone(),
-                runtime.compute.clone(),
-                usage.clone(),
-            ),
-            uploads: UploadService::new(db.clone(), jobs.clone(), blobs, settings, creations.clone()),
-            invitations: InvitationService::new(
-                db.clone(),
-                clock.clone(),
-                workspaces.clone(),
-                creations.clone(),
-                audit.clone(),
-            ),
-            jobs: JobService::new(db.clone(), jobs),
-            members: MemberService::new(db.clone(), clock.clone(), workspaces.clone(), audit.clone()),
-            oidc,
-            prompts: PromptService::new(
-                db.clone(),
-                clock.clone(),
-                creations.clone(),
-                history.clone(),
-                audit.clone(),
-            ),
-            sign_ins,
-            tags: TagService::new(db.clone(), clock.clone(), creations.clone(), audit.clone()),
-            tokens,
-            tools: ToolService::new(
-                db.clone(),
-                clock.clone(),
-                keyring.clone(),
-                creations.clone(),
-                audit.clone(),
-                mcp_servers,
-            ),
-            sources: SourceService::new(runtime, creations.clone(), audit.clone()),
-            webhooks: WebhookService::new(
-                db.clone(),
-                clock.clone(),
-                keyring,
-                runtime.egress.clone(),
-                creations.clone(),
-                audit.clone(),
-            ),
-            evaluations: EvaluationService::new(
-                runtime,
-                creations.clone(),
-                audit.clone(),
-                traces.clone(),
-                history,
-            ),
-            traces,
-            audit,
-            creations,
             origins,
             pages,
+            sign_ins,
+            tokens,
+            traces,
             usage,
             workspaces,
         }
+    }
+}
+
+/// What most services use, and how each is made of it.
+struct CommonParts<'r> {
+    runtime: &'r Runtime,
+    recorder: RunRecorder,
+    creations: IdempotencyStore,
+    audit: AuditService,
+    history: AgentHistory,
+}
+
+impl<'r> CommonParts<'r> {
+    fn new(runtime: &'r Runtime, recorder: RunRecorder) -> Self {
+        let Runtime { db, clock, keyring, jobs, .. } = runtime;
+        Self {
+            runtime,
+            recorder,
+            creations: IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone()),
+            audit: AuditService::new(db.clone(), clock.clone()),
+            history: AgentHistory::new(db.clone(), clock.clone(), keyring.clone()),
+        }
+    }
+
+    // --- who asks ----------------------------------------------------------------------------------------------------
+
+    fn tokens(&self, origins: &PageOrigins) -> TokenService {
+        let Runtime { db, clock, keyring, .. } = self.runtime.clone();
+        TokenService::new(db, clock, keyring, self.creations.clone(), self.audit.clone(), origins.clone())
+    }
+
+    fn authenticator(
+        &self,
+        limits: RateLimiter,
+        sign_ins: &SignInService,
+        tokens: &TokenService,
+    ) -> Authenticator {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        Authenticator::new(db, clock, limits, sign_ins.clone(), tokens.clone())
+    }
+
+    fn oidc(&self, accounts: &AccountService, sign_ins: &SignInService) -> OidcService {
+        let Runtime { settings, operator_egress, .. } = self.runtime.clone();
+        let (accounts, sign_ins) = (accounts.clone(), sign_ins.clone());
+        OidcService::new(settings.oidc.clone(), operator_egress, accounts, sign_ins, self.audit.clone())
+    }
+
+    fn workspaces(&self) -> WorkspaceService {
+        let Runtime { db, clock, jobs, .. } = self.runtime.clone();
+        WorkspaceService::new(db, clock, jobs, self.creations.clone(), self.audit.clone())
+    }
+
+    fn invitations(&self, workspaces: &WorkspaceService) -> InvitationService {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        let (creations, audit) = (self.creations.clone(), self.audit.clone());
+        InvitationService::new(db, clock, workspaces.clone(), creations, audit)
+    }
+
+    fn members(&self, workspaces: &WorkspaceService) -> MemberService {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        MemberService::new(db, clock, workspaces.clone(), self.audit.clone())
+    }
+
+    fn usage(&self) -> UsageService {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        UsageService::new(db, clock, self.recorder.clone())
+    }
+
+    // --- documents ---------------------------------------------------------------------------------------------------
+
+    fn documents(&self) -> DocumentService {
+        let (creations, audit) = (self.creations.clone(), self.audit.clone());
+        DocumentService::new(self.runtime, creations, audit, self.recorder.clone())
+    }
+
+    fn uploads(&self) -> UploadService {
+        let Runtime { db, jobs, blobs, settings, .. } = self.runtime.clone();
+        UploadService::new(db, jobs, blobs, settings, self.creations.clone())
+    }
+
+    fn collections(&self, documents: &DocumentService) -> CollectionService {
+        let Runtime { db, clock, jobs, .. } = self.runtime.clone();
+        let (creations, audit) = (self.creations.clone(), self.audit.clone());
+        CollectionService::new(db, clock, jobs, creations, audit, documents.clone())
+    }
+
+    fn tags(&self) -> TagService {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        TagService::new(db, clock, self.creations.clone(), self.audit.clone())
+    }
+
+    fn sources(&self) -> SourceService {
+        SourceService::new(self.runtime, self.creations.clone(), self.audit.clone())
+    }
+
+    fn embeddings(&self, usage: &UsageService) -> EmbeddingService {
+        let Runtime { models, metrics, compute, .. } = self.runtime.clone();
+        EmbeddingService::new(models, metrics, compute, usage.clone())
+    }
+
+    // --- agents, and what they use -----------------------------------------------------------------------------------
+
+    fn agents(&self) -> AgentService {
+        let (creations, audit) = (self.creations.clone(), self.audit.clone());
+        AgentService::new(self.runtime, creations, audit, self.history.clone())
+    }
+
+    fn asking(&self, agents: AgentParts, toolbox: Toolbox, usage: &UsageService) -> AskService {
+        AskService::new(self.runtime.db.clone(), agents, toolbox, usage.clone(), self.history.clone())
+    }
+
+    fn prompts(&self) -> PromptService {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        let (history, audit) = (self.history.clone(), self.audit.clone());
+        PromptService::new(db, clock, self.creations.clone(), history, audit)
+    }
+
+    fn tools(&self) -> ToolService {
+        let Runtime { db, clock, keyring, settings, .. } = self.runtime.clone();
+        let mcp_servers = settings.mcp_servers.iter().map(|program| program.name.clone()).collect();
+        ToolService::new(db, clock, keyring, self.creations.clone(), self.audit.clone(), mcp_servers)
+    }
+
+    fn agent_collections(&self) -> AgentCollectionService {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        AgentCollectionService::new(db, clock, self.creations.clone())
+    }
+
+    fn agent_documents(&self) -> AgentDocumentService {
+        let Runtime { db, clock, jobs, .. } = self.runtime.clone();
+        AgentDocumentService::new(db, clock, jobs, self.creations.clone())
+    }
+
+    fn agent_tools(&self) -> AgentToolService {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        AgentToolService::new(db, clock, self.creations.clone())
+    }
+
+    fn publications(&self, authenticator: &Authenticator) -> PublicationService {
+        let Runtime { db, clock, keyring, .. } = self.runtime.clone();
+        PublicationService::new(db, clock, keyring, authenticator.clone(), self.audit.clone())
+    }
+
+    // --- what was asked, and who is told -----------------------------------------------------------------------------
+
+    fn traces(&self) -> TraceService {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        TraceService::new(db, clock, self.recorder.clone())
+    }
+
+    fn evaluations(&self, traces: &TraceService) -> EvaluationService {
+        let (creations, audit) = (self.creations.clone(), self.audit.clone());
+        EvaluationService::new(self.runtime, creations, audit, traces.clone(), self.history.clone())
+    }
+
+    fn webhooks(&self) -> WebhookService {
+        let Runtime { db, clock, keyring, egress, .. } = self.runtime.clone();
+        WebhookService::new(db, clock, keyring, egress, self.creations.clone(), self.audit.clone())
     }
 }
 
