@@ -149,6 +149,15 @@ enum JsonContainer {
     Words,
 }
 
+impl JsonContainer {
+    /// What a list is that has begun, by what follows.
+    fn of_list(rest: &str) -> Self {
+        let mut own = JsonTokens(rest).take_while(|token| *token != "]");
+        let simple = !own.any(|token| matches!(token, "{" | "["));
+        if simple { Self::Words } else { Self::Records { next: 0 } }
+    }
+}
+
 /// An object or list that has begun.
 struct OpenContainer {
     container: JsonContainer,
@@ -156,6 +165,60 @@ struct OpenContainer {
     outer: usize,
     /// Whether anything is in it yet.
     any: bool,
+}
+
+/// Where in a record its tokens have led to.
+#[derive(Default)]
+struct JsonPlace<'t> {
+    /// Names and numbers that lead to this place.
+    path: String,
+    /// What has begun, the outermost first.
+    open: Vec<OpenContainer>,
+    /// The key of the value that comes next.
+    key: Option<&'t str>,
+    /// What is written of the list of words that is open.
+    words: String,
+}
+
+impl JsonPlace<'_> {
+    fn is_in(&self, container: JsonContainer) -> bool {
+        self.open.last().is_some_and(|open| open.container == container)
+    }
+
+    /// Whether the token that comes next is a key, if it ends nothing.
+    fn expects_key(&self) -> bool {
+        self.key.is_none() && self.is_in(JsonContainer::Object)
+    }
+
+    fn lists_of_records(&self) -> usize {
+        let is_of_records = |open: &&OpenContainer| matches!(open.container, JsonContainer::Records { .. });
+        self.open.iter().filter(is_of_records).count()
+    }
+
+    /// Goes on to the next value, by its key or its number. True when that is a record: the elements of a list that is the whole text
+    /// are records, and so are those of the first list on the way to them.
+    fn enter(&mut self) -> bool {
+        let Some(parent) = self.open.last_mut() else { return false };
+        parent.any = true;
+        if let Some(key) = self.key.take() {
+            if !self.path.is_empty() {
+                self.path.push('.');
+            }
+            self.path.push_str(&on_one_line(&unquoted(key)));
+            return false;
+        }
+        let JsonContainer::Records { next } = &mut parent.container else { return false };
+        let number = *next;
+        *next += 1;
+        if self.open.len() > 1 {
+            self.path.extend(["[", &number.to_string(), "]"]);
+        }
+        self.lists_of_records() == 1
+    }
+
+    fn begin(&mut self, container: JsonContainer, outer: usize) {
+        self.open.push(OpenContainer { container, outer, any: false });
+    }
 }
 
 struct JsonWriter<'w, 'o> {
@@ -170,90 +233,60 @@ struct JsonWriter<'w, 'o> {
 impl JsonWriter<'_, '_> {
     /// A record of its own.
     fn value(&mut self, value: &str) -> Result<(), ParseAbort> {
-        let mut tokens = JsonTokens(value);
-        // Names and numbers that lead to this place.
-        let mut path = String::new();
-        let mut open: Vec<OpenContainer> = Vec::new();
-        let mut words = String::new();
-        let mut key: Option<&str> = None;
         if !value.trim_start().starts_with('[') {
             self.part();
         }
+        let (mut tokens, mut place) = (JsonTokens(value), JsonPlace::default());
         while let Some(token) = tokens.next() {
-            let closes = matches!(token, "}" | "]");
-            let parent = open.last().map(|open| open.container);
-            if !closes && key.is_none() && parent == Some(JsonContainer::Object) {
-                key = Some(token);
+            if matches!(token, "}" | "]") {
+                self.close(&mut place, token)?;
                 continue;
             }
-            let outer = path.len();
-            if !closes {
-                if let Some(open) = open.last_mut() {
-                    open.any = true;
-                }
-                if let Some(key) = key.take() {
-                    if !path.is_empty() {
-                        path.push('.');
-                    }
-                    path.push_str(&on_one_line(&unquoted(key)));
-                } else if let Some(OpenContainer { container: JsonContainer::Records { next }, .. }) =
-                    open.last_mut()
-                {
-                    let number = *next;
-                    *next += 1;
-                    // The elements of a list that is the whole text are records; so are those of the first list on the way to them.
-                    if open
-                        .iter()
-                        .filter(|open| matches!(open.container, JsonContainer::Records { .. }))
-                        .count()
-                        == 1
-                    {
-                        self.part();
-                    }
-                    if open.len() > 1 {
-                        path.extend(["[", &number.to_string(), "]"]);
-                    }
-                }
+            if place.expects_key() {
+                place.key = Some(token);
+                continue;
+            }
+            let outer = place.path.len();
+            if place.enter() {
+                self.part();
             }
             match token {
-                "{" => open.push(OpenContainer { container: JsonContainer::Object, outer, any: false }),
-                "[" => {
-                    let simple = !JsonTokens(tokens.0)
-                        .take_while(|token| *token != "]")
-                        .any(|token| matches!(token, "{" | "["));
-                    let container =
-                        if simple { JsonContainer::Words } else { JsonContainer::Records { next: 0 } };
-                    open.push(OpenContainer { container, outer, any: false });
-                }
-                "}" | "]" => {
-                    let Some(OpenContainer { container, outer, any }) = open.pop() else { continue };
-                    match (container, any) {
-                        (JsonContainer::Words, true) => self.pair(&path, &std::mem::take(&mut words))?,
-                        (_, false) => self.pair(&path, if token == "}" { "{}" } else { "[]" })?,
-                        _ => {}
-                    }
-                    path.truncate(outer);
-                    // What comes after the records belongs to none of them.
-                    let is_record =
-                        |open: &OpenContainer| matches!(open.container, JsonContainer::Records { .. });
-                    if matches!(container, JsonContainer::Records { .. }) && !open.iter().any(is_record) {
-                        self.part();
-                    }
-                }
-                token => {
-                    let written = if token.starts_with('"') { unquoted(token) } else { token.to_owned() };
-                    if parent == Some(JsonContainer::Words) {
-                        if !words.is_empty() {
-                            words.push_str(if open.len() > 1 { ", " } else { "\n" });
-                        }
-                        words.push_str(&written);
-                    } else {
-                        self.pair(&path, &written)?;
-                    }
-                    path.truncate(outer);
-                }
+                "{" => place.begin(JsonContainer::Object, outer),
+                "[" => place.begin(JsonContainer::of_list(tokens.0), outer),
+                word => self.word(&mut place, word, outer)?,
             }
         }
+        Ok(())
+    }
+
+    /// Ends the innermost object or list.
+    fn close(&mut self, place: &mut JsonPlace<'_>, token: &str) -> Result<(), ParseAbort> {
+        let Some(OpenContainer { container, outer, any }) = place.open.pop() else { return Ok(()) };
+        match (container, any) {
+            (JsonContainer::Words, true) => self.pair(&place.path, &std::mem::take(&mut place.words))?,
+            (JsonContainer::Object | JsonContainer::Records { .. }, true) => {}
+            (_, false) => self.pair(&place.path, if token == "}" { "{}" } else { "[]" })?,
+        }
+        place.path.truncate(outer);
+        // What comes after the records belongs to none of them.
+        if matches!(container, JsonContainer::Records { .. }) && place.lists_of_records() == 0 {
+            self.part();
+        }
+        Ok(())
+    }
+
+    /// A word or a number: a line of its own, or a part of the line of a list that has nothing else.
+    fn word(&mut self, place: &mut JsonPlace<'_>, token: &str, outer: usize) -> Result<(), ParseAbort> {
+        let written = if token.starts_with('"') { unquoted(token) } else { token.to_owned() };
+        if place.is_in(JsonContainer::Words) {
+            if !place.words.is_empty() {
+                place.words.push_str(if place.open.len() > 1 { ", " } else { "\n" });
+            }
+            place.words.push_str(&written);
+        } else {
+            self.pair(&place.path, &written)?;
+        }
+        place.path.truncate(outer);
         Ok(())
     }
 
