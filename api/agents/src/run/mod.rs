@@ -27,6 +27,7 @@ mod recorder;
 mod setup;
 mod sources;
 mod store;
+mod subject;
 mod told;
 pub mod trace;
 

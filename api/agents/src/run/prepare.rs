@@ -6,13 +6,12 @@ use futures::{FutureExt, StreamExt, stream};
 use lectern_db::{self as db, agents::AgentLinks};
 use lectern_shared::{
     config::PredictSettings,
-    ids::{AgentId, TraceId, WorkspaceId},
+    ids::{AgentId, WorkspaceId},
     model::{
         agent::{Agent, AgentType, LlmConfig},
         tool::{TOOLS_OF_ONE, Tool, ToolType},
         workspace::RunOwner,
     },
-    secrets::hex,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -21,26 +20,20 @@ use tokio::time::Instant;
 use super::{
     AgentParts, AgentQuestion, AgentToAsk, agent_model,
     agent_run::SEARCH,
-    instructions,
     ledger::UsageLedger,
-    memory::{self, RecalledSession},
     meter::RunMeter,
     outside::{CallTarget, LiveEnvironment},
-    setup::{AnswerStyle, OfferedFunction, RenderedPrompt, RunLimits, RunSetup},
+    setup::{AnswerStyle, OfferedFunction, RunLimits, RunSetup},
+    subject::RunSubject,
     told,
 };
 use crate::{
     AgentError,
     answer::redact::SecretRedactor,
     models::{ChatModel, ModelProvider},
-    prompt::{PromptTemplate, TemplateFormatError},
+    prompt::PromptTemplate,
     tools::{OpenedTool, Toolbox, naming},
 };
-
-/// Tokens of the passages that a model is given with the question.
-const PASSAGES: i64 = 3_500;
-/// Largest prompt of an agent, filled in, in bytes.
-const PROMPT: usize = 1 << 20;
 
 /// What is known before anything is asked: all that can be wrong with the request or with the agent.
 pub(super) struct CheckedAgent {
@@ -130,12 +123,7 @@ pub(super) async fn prepare(
 ) -> Result<(RunSetup, LiveEnvironment), AgentError> {
     let CheckedAgent { agent, version, provider, style, model, template, mut redactor, links, .. } = checked;
     let settings = &parts.settings.predict;
-    let llm = agent.llm.0.clone();
-    let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
-    let deadline = [bounds.deadline, llm.max_seconds.map(own)]
-        .into_iter()
-        .flatten()
-        .fold(bounds.started + settings.duration, Instant::min);
+    let deadline = deadline(settings, &agent.llm.0, &bounds);
     let links = match links {
         Some(links) => links,
         None => db::agents::links(&parts.db, agent.owner.workspace_id, agent.id).await?,
@@ -146,53 +134,12 @@ pub(super) async fn prepare(
         (Vec::new(), Vec::new())
     };
     let AgentLinks { documents, search_epoch, .. } = links;
-    let window = llm.context_window.map(i64::from);
-    let passages = window.map_or(PASSAGES, |window| PASSAGES.min(window * 2 / 5));
-    let max_tokens = llm.max_tokens.into_iter().chain(question.max_tokens).min();
+    let has_documents = !documents.is_empty();
     let is_nested = bounds.chain.len() > 1;
-    let render = |history: &[(String, String)]| {
-        let render = |template| render_prompt(template, question, is_nested, &functions, history);
-        template.as_ref().map(render).transpose()
-    };
-    let bare = render(&[])?;
-    let RecalledSession { turns, last_erasure } = match &question.session {
-        Some(session) if agent.has_memory => memory::recall(parts, bounds.owner, &agent, session).await?,
-        Some(_) => RecalledSession::default(),
-        None if question.history.is_empty() => RecalledSession::default(),
-        None => {
-            let searched = if documents.is_empty() { 0 } else { usize::try_from(passages).unwrap_or(0) };
-            let others = searched + memory::tokens_besides(question, bare.as_ref(), &functions);
-            let turns = memory::latest(memory::told_room(&llm, max_tokens, others), &question.history);
-            RecalledSession { turns, last_erasure: None }
-        }
-    };
-    let history = memory::held(PROMPT, template.as_ref(), bare.as_ref(), turns);
-    let prompt = if history.is_empty() { bare } else { render(&history)? };
-    let setup = RunSetup {
-        trace: TraceId::generate(),
-        agent: agent.id,
-        agent_version: Some(version),
-        session: question.session.clone(),
-        style,
-        question: question.text.clone(),
-        values: told::values_given(template.as_ref(), &question.variables),
-        is_nested,
-        prompt,
-        history,
-        last_erasure,
-        instructions: question.instructions.clone(),
-        functions,
-        has_documents: !documents.is_empty(),
-        passages,
-        temperature: llm.temperature,
-        max_tokens,
-        limits: limits(settings, &llm, bounds.limits),
-        price: settings.prices.get(&format!("{}/{}", llm.provider, llm.model)).copied(),
-        image_hosts: settings.image_hosts.clone(),
-        boundary: format!("-----{}-----", hex(&rand::random::<[u8; 8]>())),
-        provider: llm.provider,
-        model: llm.model,
-    };
+    let subject =
+        RunSubject { agent: &agent, version, style, template: template.as_ref(), question, is_nested };
+    let prompt = subject.prompt(parts, bounds.owner, &functions, has_documents).await?;
+    let setup = subject.setup(settings, prompt, functions, has_documents, bounds.limits);
     let live = LiveEnvironment {
         parts: parts.clone(),
         toolbox: toolbox.clone(),
@@ -211,64 +158,13 @@ pub(super) async fn prepare(
     Ok((setup, live))
 }
 
-/// The lowest of what the service, the agent and the caller allow.
-fn limits(settings: &PredictSettings, llm: &LlmConfig, left: Option<RunLimits>) -> RunLimits {
-    fn lowest<T: PartialOrd>(limits: impl IntoIterator<Item = Option<T>>) -> Option<T> {
-        limits.into_iter().flatten().reduce(|one, other| if other < one { other } else { one })
-    }
-    let left = left.as_ref();
-    RunLimits {
-        steps: lowest([Some(settings.steps), llm.max_steps, left.map(|left| left.steps)])
-            .unwrap_or(settings.steps),
-        tokens: lowest([
-            settings.tokens,
-            llm.max_total_tokens.map(u64::from),
-            left.and_then(|left| left.tokens),
-        ]),
-        cost: lowest([settings.cost, llm.max_cost, left.and_then(|left| left.cost)]),
-    }
-}
-
-/// Puts the values into an agent's prompt.
-fn render_prompt(
-    template: &PromptTemplate,
-    question: &AgentQuestion,
-    is_nested: bool,
-    functions: &[OfferedFunction],
-    history: &[(String, String)],
-) -> Result<RenderedPrompt, AgentError> {
-    let uses = |name: &str| template.variables().contains(&name);
-    let value = |name: &str| -> Option<String> {
-        match name {
-            "input" => Some(question.text.clone()),
-            "chat_history" => Some(instructions::chat_history(history)),
-            "tools" => Some(instructions::tools(functions)),
-            "tool_names" => Some(instructions::names(functions)),
-            // What was thought and done so far is said in the conversation.
-            "agent_scratchpad" => Some(String::new()),
-            _ => question.variables.get(name).map(|value| match value {
-                Value::String(text) => text.clone(),
-                Value::Null => String::new(),
-                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
-            }),
-        }
-    };
-    let refused = |error: TemplateFormatError| match error {
-        TemplateFormatError::Missing(name) => AgentError::MissingValues(vec![name]),
-        TemplateFormatError::TooLong(limit) => AgentError::PromptTooLong(limit),
-    };
-    // Another agent's model, earlier answers and descriptions of tools are nobody's word.
-    let own = |name: &str| match name {
-        "input" if is_nested => Some(String::new()),
-        "chat_history" | "tools" | "tool_names" => Some(String::new()),
-        _ => value(name),
-    };
-    Ok(RenderedPrompt {
-        text: template.format(value, PROMPT).map_err(refused)?,
-        own: template.format(own, PROMPT).map_err(refused)?,
-        tells_format: uses("tool_names") || uses("agent_scratchpad"),
-        holds_history: uses("chat_history"),
-    })
+/// When a run ends at the latest: the earliest of what the service, the agent and the caller allow.
+fn deadline(settings: &PredictSettings, llm: &LlmConfig, bounds: &RunBounds) -> Instant {
+    let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
+    [bounds.deadline, llm.max_seconds.map(own)]
+        .into_iter()
+        .flatten()
+        .fold(bounds.started + settings.duration, Instant::min)
 }
 
 /// What the model may call, and what stands behind each function.
