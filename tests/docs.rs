@@ -10,6 +10,7 @@ use lectern_shared::config::{SETTINGS, SettingSpec, SettingsSource};
 
 const HEAD: &str = "| setting | default | meaning |\n|---|---|---|\n";
 const README: &str = include_str!("../README.md");
+const CHANGELOG: &str = include_str!("../CHANGELOG.md");
 const ARCHITECTURE: &str = include_str!("../docs/architecture.md");
 const INTERFACE: &str = include_str!("../docs/api.md");
 const OPERATIONS: &str = include_str!("../docs/operations.md");
@@ -129,6 +130,17 @@ fn the_example_of_env_names_settings_only_and_all_that_compose_asks_for() {
     for name in asked {
         assert!(names.contains(name), ".env.example says nothing of {name}");
     }
+}
+
+/// Kept answers, backups and clients tell one program from another by its version.
+#[test]
+fn what_is_not_released_does_not_call_itself_by_the_name_of_what_is() {
+    let mut sections = CHANGELOG.split("\n## [").skip(1).filter_map(|section| section.split_once(']'));
+    let (name, changes) = sections.next().expect("a section");
+    assert_eq!(name, "Unreleased");
+    let (released, _) = sections.next().expect("a released version");
+    let own = env!("CARGO_PKG_VERSION");
+    assert!(changes.trim().is_empty() || own != released, "{own} is released already");
 }
 
 #[test]
