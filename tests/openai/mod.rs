@@ -5,6 +5,7 @@ mod clients;
 mod embeddings;
 mod errors;
 mod files;
+mod linked_batch;
 mod models;
 mod pages;
 mod responses;

@@ -19,7 +19,11 @@ use tokio::sync::Mutex;
 use url::Url;
 use uuid::Uuid;
 
-use super::{process::signalled_with_this_thread, server::Server, within_deadline};
+use super::{
+    process::{POLL, signalled_with_this_thread},
+    server::Server,
+    within_deadline,
+};
 
 /// A PostgreSQL database that nobody else uses. It is dropped with this value, whoever is still connected.
 #[derive(Debug)]
@@ -257,4 +261,25 @@ impl Account {
             command.uid(user).gid(group);
         }
     }
+}
+
+/// Waits until a statement with this beginning waits for a lock.
+pub async fn waits_for_a_lock(beside: &mut PgConnection, beginning: &str) {
+    let waiting = async {
+        loop {
+            let count: i64 = sqlx::query_scalar(
+                "SELECT COUNT(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock' AND starts_with(query, $1)",
+            )
+            .bind(beginning)
+            .fetch_one(&mut *beside)
+            .await
+            .expect("an answer");
+            if count > 0 {
+                return;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline(beginning, waiting).await;
 }

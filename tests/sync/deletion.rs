@@ -6,33 +6,10 @@ use sqlx::{Connection, PgConnection};
 use super::{counts, run, settled, setup, source, start_run};
 use crate::support::{
     client::{data, id},
-    db::Database,
-    process::POLL,
+    db::{Database, waits_for_a_lock},
     service::Mode,
     web::Web,
-    within_deadline,
 };
-
-/// Waits until a statement with this beginning waits for a lock.
-async fn waits_for_a_lock(beside: &mut PgConnection, beginning: &str) {
-    let waiting = async {
-        loop {
-            let count: i64 = sqlx::query_scalar(
-                "SELECT COUNT(*) FROM pg_stat_activity
-                 WHERE datname = current_database() AND wait_event_type = 'Lock' AND starts_with(query, $1)",
-            )
-            .bind(beginning)
-            .fetch_one(&mut *beside)
-            .await
-            .expect("an answer");
-            if count > 0 {
-                return;
-            }
-            tokio::time::sleep(POLL).await;
-        }
-    };
-    within_deadline(beginning, waiting).await;
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_is_changed_while_its_run_deletes_keeps_the_rest() {
