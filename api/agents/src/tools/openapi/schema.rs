@@ -105,6 +105,30 @@ impl<'a> SchemaCopier<'a> {
         depth: usize,
         trail: &mut Vec<&'a str>,
     ) -> Map<String, Value> {
+        let mut copy = self.plain(map);
+        same_dialect(map, &mut copy);
+        let hidden = self.properties(map, depth, trail, &mut copy);
+        self.required(map, &hidden, &mut copy);
+        for keyword in ["items", "additionalProperties"] {
+            match map.get(keyword) {
+                Some(Value::Bool(yes)) => drop(copy.insert(keyword.to_owned(), (*yes).into())),
+                Some(schema @ Value::Object(_)) => {
+                    copy.insert(keyword.to_owned(), self.schema(schema, depth - 1, trail));
+                }
+                _ => {}
+            }
+        }
+        for keyword in ["allOf", "anyOf", "oneOf", "prefixItems"] {
+            let copies = self.list(map.get(keyword), depth, trail);
+            if !copies.is_empty() {
+                copy.insert(keyword.to_owned(), copies.into());
+            }
+        }
+        copy
+    }
+
+    /// What holds no other schema.
+    fn plain(&mut self, map: &Map<String, Value>) -> Map<String, Value> {
         let mut copy = Map::new();
         for keyword in PLAIN {
             if let Some(value) = map.get(keyword)
@@ -118,60 +142,67 @@ impl<'a> SchemaCopier<'a> {
         {
             copy.insert("description".to_owned(), description);
         }
-        same_dialect(map, &mut copy);
-        let mut hidden = HashSet::new();
-        if let Some(properties) = map.get("properties").and_then(Value::as_object) {
-            let mut copies = Map::new();
-            for (name, schema) in properties {
-                // Looking at one costs something, too. Where nothing is left, nothing will be required either.
-                if !self.pay(1 + name.len() / BYTES) {
-                    break;
-                }
-                if self.document.follow(schema).is_some_and(|schema| schema["readOnly"] == true) {
-                    hidden.insert(name.as_str());
-                    continue;
-                }
-                copies.insert(name.clone(), self.schema(schema, depth - 1, trail));
-            }
-            copy.insert("properties".to_owned(), Value::Object(copies));
-        }
-        if let Some(required) = map.get("required").and_then(Value::as_array) {
-            let mut names = Vec::new();
-            for name in required {
-                if !self.pay(cost(name, self.left)) {
-                    break;
-                }
-                if name.as_str().is_some_and(|name| !hidden.contains(name)) {
-                    names.push(name.clone());
-                }
-            }
-            if !names.is_empty() {
-                copy.insert("required".to_owned(), names.into());
-            }
-        }
-        for keyword in ["items", "additionalProperties"] {
-            match map.get(keyword) {
-                Some(Value::Bool(yes)) => drop(copy.insert(keyword.to_owned(), (*yes).into())),
-                Some(schema @ Value::Object(_)) => {
-                    copy.insert(keyword.to_owned(), self.schema(schema, depth - 1, trail));
-                }
-                _ => {}
-            }
-        }
-        for keyword in ["allOf", "anyOf", "oneOf", "prefixItems"] {
-            let mut copies = Vec::new();
-            for one in map.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-                // An item takes room whatever it is: what stands for nothing is an object as well.
-                if !self.pay(1) {
-                    break;
-                }
-                copies.push(self.schema(one, depth - 1, trail));
-            }
-            if !copies.is_empty() {
-                copy.insert(keyword.to_owned(), copies.into());
-            }
-        }
         copy
+    }
+
+    /// Copies the properties that a caller may give; the names of the others.
+    fn properties(
+        &mut self,
+        map: &'a Map<String, Value>,
+        depth: usize,
+        trail: &mut Vec<&'a str>,
+        copy: &mut Map<String, Value>,
+    ) -> HashSet<&'a str> {
+        let mut hidden = HashSet::new();
+        let Some(properties) = map.get("properties").and_then(Value::as_object) else { return hidden };
+        let mut copies = Map::new();
+        for (name, schema) in properties {
+            // Looking at one costs something, too. Where nothing is left, nothing will be required either.
+            if !self.pay(1 + name.len() / BYTES) {
+                break;
+            }
+            if self.document.follow(schema).is_some_and(|schema| schema["readOnly"] == true) {
+                hidden.insert(name.as_str());
+                continue;
+            }
+            copies.insert(name.clone(), self.schema(schema, depth - 1, trail));
+        }
+        copy.insert("properties".to_owned(), Value::Object(copies));
+        hidden
+    }
+
+    /// Copies which properties are required, but for those that are hidden.
+    fn required(
+        &mut self,
+        map: &Map<String, Value>,
+        hidden: &HashSet<&'a str>,
+        copy: &mut Map<String, Value>,
+    ) {
+        let mut names = Vec::new();
+        for name in map.get("required").and_then(Value::as_array).into_iter().flatten() {
+            if !self.pay(cost(name, self.left)) {
+                break;
+            }
+            if name.as_str().is_some_and(|name| !hidden.contains(name)) {
+                names.push(name.clone());
+            }
+        }
+        if !names.is_empty() {
+            copy.insert("required".to_owned(), names.into());
+        }
+    }
+
+    /// The schemas of a list.
+    fn list(&mut self, schemas: Option<&'a Value>, depth: usize, trail: &mut Vec<&'a str>) -> Vec<Value> {
+        let mut copies = Vec::new();
+        for one in schemas.and_then(Value::as_array).into_iter().flatten() {
+            // An item takes room whatever it is: what stands for nothing is an object as well.
+            if !self.pay(1) {
+                break;
+            }
+            copies.push(self.schema(one, depth - 1, trail));
+        }
+        copies
     }
 }
 

@@ -63,50 +63,68 @@ impl<'de> Deserialize<'de> for QueryId {
 
 /// The questions of a collection in the form of BEIR that have judgements, those of its test set if it has several.
 pub(super) fn read_collection(bytes: &[u8], bounds: Bounds) -> Result<ReadFile, ApiError> {
-    #[derive(Deserialize)]
-    struct JsonQuery {
-        #[serde(rename = "_id")]
-        id: QueryId,
-        text: String,
-    }
     // Each takes many times the bytes of its entry once the list is read.
     if bytes.windows(ZIP_ENTRY.len()).filter(|entry| *entry == ZIP_ENTRY).count() > FILES {
         return Err(unreadable(&format!(
             "has more than {FILES} files in it: leave out all but `queries.jsonl` and `qrels/test.tsv`"
         )));
     }
-    let wrong = |_| unreadable("is no ZIP file that can be read");
-    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(wrong)?;
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(|_| no_archive())?;
     let names: Vec<String> = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
     let ends = |end: &str| names.iter().find(|name| *name == end || name.ends_with(&format!("/{end}")));
     let questions = ends("queries.jsonl").ok_or_else(|| unreadable("has no `queries.jsonl`"))?;
-    let is_judgement = |name: &&String| {
-        let path = std::path::Path::new(name.as_str());
-        let folder = path.parent().and_then(|folder| folder.file_name());
-        path.extension().is_some_and(|end| end == "tsv") && folder.is_some_and(|folder| folder == "qrels")
-    };
-    let judgements = ends("qrels/test.tsv").or_else(|| names.iter().find(is_judgement));
+    let judgements = ends("qrels/test.tsv").or_else(|| names.iter().find(|name| is_judgement(name)));
     let judgements = judgements.ok_or_else(|| unreadable("has no `qrels/test.tsv`"))?;
-    let mut unpack = |name: &str| {
-        let file = archive.by_name(name).map_err(wrong)?;
-        let mut plain = Vec::new();
-        file.take(UNPACKED + 1).read_to_end(&mut plain).map_err(|_| unreadable("is damaged"))?;
-        if plain.len() as u64 > UNPACKED {
-            return Err(unreadable(&format!("has more than {UNPACKED} bytes in `{name}`: shorten it")));
-        }
-        Ok(plain)
-    };
     let mut problems = FileProblems::default();
     // One file at a time is in memory.
-    let mut gold = read_judgements(&unpack(judgements)?, judgements, bounds, &mut problems)?;
-    let asked = unpack(questions)?;
+    let judged = unpack(&mut archive, judgements)?;
+    let gold = read_judgements(&judged, judgements, bounds, &mut problems)?;
+    drop(judged);
+    let asked = unpack(&mut archive, questions)?;
+    read_questions(&asked, questions, gold, bounds, problems)
+}
+
+fn no_archive() -> ApiError {
+    unreadable("is no ZIP file that can be read")
+}
+
+fn is_judgement(name: &str) -> bool {
+    let path = std::path::Path::new(name);
+    let folder = path.parent().and_then(|folder| folder.file_name());
+    path.extension().is_some_and(|end| end == "tsv") && folder.is_some_and(|folder| folder == "qrels")
+}
+
+fn unpack(archive: &mut zip::ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>, ApiError> {
+    let file = archive.by_name(name).map_err(|_| no_archive())?;
+    let mut plain = Vec::new();
+    file.take(UNPACKED + 1).read_to_end(&mut plain).map_err(|_| unreadable("is damaged"))?;
+    if plain.len() as u64 > UNPACKED {
+        return Err(unreadable(&format!("has more than {UNPACKED} bytes in `{name}`: shorten it")));
+    }
+    Ok(plain)
+}
+
+/// The questions of the file of that name that something answers.
+fn read_questions(
+    asked: &[u8],
+    name: &str,
+    mut gold: BTreeMap<String, Vec<FileGold>>,
+    bounds: Bounds,
+    mut problems: FileProblems,
+) -> Result<ReadFile, ApiError> {
+    #[derive(Deserialize)]
+    struct JsonQuery {
+        #[serde(rename = "_id")]
+        id: QueryId,
+        text: String,
+    }
     let mut read = Vec::new();
-    for (line, bytes) in lines(&asked) {
+    for (line, bytes) in lines(asked) {
         if problems.is_full() {
             break;
         }
         let Some(text) = bounds.text(bytes) else {
-            problems.note(line, format!("of `{questions}` {}", bounds.too_long()));
+            problems.note(line, format!("of `{name}` {}", bounds.too_long()));
             continue;
         };
         let JsonQuery { id: QueryId(id), text } = match serde_json::from_str::<JsonQuery>(&text) {
@@ -114,11 +132,11 @@ pub(super) fn read_collection(bytes: &[u8], bounds: Bounds) -> Result<ReadFile, 
             Err(_) if text.trim().is_empty() => continue,
             Err(error) if error.is_data() => {
                 let wanted = "must be an object with `_id`, a text or a number, and `text`, a text";
-                problems.note(line, format!("of `{questions}` {wanted}"));
+                problems.note(line, format!("of `{name}` {wanted}"));
                 continue;
             }
             Err(error) => {
-                problems.note(line, format!("of `{questions}` {}", broken(&text, &error)));
+                problems.note(line, format!("of `{name}` {}", broken(&text, &error)));
                 continue;
             }
         };
