@@ -2,13 +2,11 @@
 
 mod beir;
 mod json_lines;
+mod table;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::HashMap};
-
-use lectern_parse::charset;
-use lectern_shared::model::evaluation::simply;
+use std::borrow::Cow;
 
 use super::super::{
     MOST_CASES,
@@ -203,7 +201,7 @@ pub(super) fn read(format: ImportFormat, bytes: &[u8]) -> Result<ReadFile, ApiEr
 
 fn read_within(format: ImportFormat, bytes: &[u8], bounds: Bounds) -> Result<ReadFile, ApiError> {
     let read = match format {
-        ImportFormat::Csv => read_table(decoded(bytes)?.as_bytes(), bounds)?,
+        ImportFormat::Csv => table::read_table(bytes, bounds)?,
         ImportFormat::JsonLines => json_lines::read_lines(without_mark(bytes), bounds)?,
         ImportFormat::Beir => beir::read_collection(bytes, bounds)?,
     };
@@ -211,117 +209,6 @@ fn read_within(format: ImportFormat, bytes: &[u8], bounds: Bounds) -> Result<Rea
         return Err(unreadable("has no cases"));
     }
     Ok(read)
-}
-
-/// The text of a table, in whatever encoding a program for tables has written it. Found as that of a document is.
-fn decoded(table: &[u8]) -> Result<Cow<'_, str>, ApiError> {
-    let (text, encoding, is_damaged) = charset::decode(table, None);
-    if is_damaged {
-        let encoding = encoding.name();
-        return Err(unreadable(&format!(
-            "has bytes that are no characters of {encoding}, in which it seems to be written: save it as UTF-8"
-        )));
-    }
-    if text.lines().next().is_some_and(|header| header.contains('\0')) {
-        return Err(unreadable("seems to be UTF-16 that does not say so: save it as UTF-8"));
-    }
-    Ok(text)
-}
-
-/// Refuses a table one of whose lines is too long: as many empty cells take many times its size. A cell may have several lines.
-fn refuse_long_lines(table: &[u8], bounds: Bounds) -> Result<(), ApiError> {
-    let mut problems = FileProblems::default();
-    let mut line = 1;
-    for part in table.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
-        if part.len() > bounds.line {
-            problems.note(line, bounds.too_long());
-        }
-        line += u64::from(part.ends_with(b"\n"));
-    }
-    problems.end()
-}
-
-fn trimmed(cell: &[u8]) -> Cow<'_, str> {
-    match String::from_utf8_lossy(cell) {
-        Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
-        Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
-    }
-}
-
-/// A table with the columns `question`, `quote`, `document` or `documentId`, and, if need be, `grade`, `expect` and `note`. Rows with the
-/// same question are one case.
-fn read_table(bytes: &[u8], bounds: Bounds) -> Result<ReadFile, ApiError> {
-    refuse_long_lines(bytes, bounds)?;
-    let header = lines(bytes).next().map(|(_, header)| String::from_utf8_lossy(header)).unwrap_or_default();
-    let delimiter = [b',', b';', b'\t'].into_iter().max_by_key(|delimiter| {
-        let count = header.bytes().filter(|byte| byte == delimiter).count();
-        (count, *delimiter == b',')
-    });
-    let mut table =
-        csv::ReaderBuilder::new().delimiter(delimiter.unwrap_or(b',')).flexible(true).from_reader(bytes);
-    let wrong = |_: csv::Error| unreadable("is no table as CSV");
-    let header = table.byte_headers().map_err(wrong)?.clone();
-    let column = |name: &str| header.iter().position(|title| trimmed(title).eq_ignore_ascii_case(name));
-    let question = column("question").ok_or_else(|| unreadable("needs a column `question`"))?;
-    let (quote, id, document) = (column("quote"), column("documentId"), column("document"));
-    let (grade, expect, note) = (column("grade"), column("expect"), column("note"));
-    let mut problems = FileProblems::default();
-    let mut order: Vec<FileCase> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut rows = 0;
-    let mut record = csv::ByteRecord::new();
-    while !problems.is_full() && table.read_byte_record(&mut record).map_err(wrong)? {
-        let line = record.position().map_or(0, csv::Position::line);
-        let cell = |at: Option<usize>| {
-            let text = trimmed(at.and_then(|at| record.get(at)).unwrap_or_default());
-            (!text.is_empty()).then(|| text.into_owned())
-        };
-        let Some(question) = cell(Some(question)) else {
-            if !record.iter().all(|cell| trimmed(cell).is_empty()) {
-                problems.note(line, "has no question");
-            }
-            continue;
-        };
-        if rows == bounds.places {
-            problems.end()?;
-            return Err(bounds.too_many_places("rows"));
-        }
-        rows += 1;
-        let at = places.get(&question).copied();
-        if at.is_none() && order.len() == bounds.cases {
-            problems.end()?;
-            return Err(bounds.too_many_cases());
-        }
-        let is_declined = cell(expect).is_some_and(|word| word.eq_ignore_ascii_case("decline"));
-        let grade = match cell(grade).map(|grade| grade.parse()) {
-            None => simply(),
-            Some(Ok(grade)) => grade,
-            // What else is wrong with the row is told, too.
-            Some(Err(_)) => {
-                problems.note(line, "has a grade that is no whole number");
-                simply()
-            }
-        };
-        let (document_id, document) = (cell(id), cell(document));
-        let gold = FileGold { line, document_id, document, quote: cell(quote), grade };
-        if !is_declined && gold.name().is_none() {
-            problems.note(line, "names no document, and does not say `decline` in `expect`");
-            continue;
-        }
-        match at.and_then(|at| order.get_mut(at)).map(|case| &mut case.expect) {
-            Some(FileExpectation::Gold(golds)) if !is_declined => golds.push(gold),
-            Some(_) => {
-                problems.note(line, "says `decline` of a question that is answered elsewhere in the file");
-            }
-            None => {
-                let expect =
-                    if is_declined { FileExpectation::Decline } else { FileExpectation::Gold(vec![gold]) };
-                places.insert(question.clone(), order.len());
-                order.push(FileCase { line, question, expect, note: cell(note) });
-            }
-        }
-    }
-    Ok(ReadFile { cases: order, problems })
 }
 
 /// Notes what is wrong with a case as it stands.
