@@ -157,11 +157,7 @@ impl Runtime {
         let instance = instance_id(&db).await?;
         let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
         let blobs = BlobStore::open(&settings.blobs).await?;
-        let take = || claim_blob_store(&blobs, &settings.blobs, &db, &instance);
-        let away = |error: &RuntimeStartError| {
-            matches!(error, RuntimeStartError::Blobs(BlobError::Unavailable { .. }))
-        };
-        let taken = retry_while_away("the blob store", take, away);
+        let taken = take_blobs(&blobs, &settings, &db, &instance);
         let (taken, ()) = tokio::join!(taken, greet_redis(redis.as_ref()));
         taken?;
         // Only now that the key and the blobs are known to be of this installation: there is no way back.
@@ -189,20 +185,9 @@ impl Runtime {
             models,
             reranker,
             metrics,
-            egress: Egress::new(EgressPolicy {
-                allow: settings.egress_allow.clone(),
-                ..EgressPolicy::default()
-            })?,
-            operator_egress: Egress::new(EgressPolicy {
-                allow: vec![IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())],
-                ..EgressPolicy::default()
-            })?,
-            video_egress: Egress::new(EgressPolicy {
-                allow: settings.egress_allow.clone(),
-                site: SiteScope::of(&settings.video.site),
-                proxy: settings.video.proxy.clone(),
-                ..EgressPolicy::default()
-            })?,
+            egress: Egress::new(users_policy(&settings))?,
+            operator_egress: Egress::new(operators_policy())?,
+            video_egress: Egress::new(video_policy(&settings))?,
             settings: Arc::new(settings),
             compute: ComputePool::per_core(),
             writes: Arc::new(WriteProbe::new()),
@@ -236,6 +221,27 @@ impl Runtime {
             notice.withdraw().await;
         }
         self.db.close().await;
+    }
+}
+
+/// Where requests may go that users can steer.
+fn users_policy(settings: &Settings) -> EgressPolicy {
+    EgressPolicy { allow: settings.egress_allow.clone(), ..EgressPolicy::default() }
+}
+
+/// Where requests may go to hosts that the operator's settings name: anywhere.
+fn operators_policy() -> EgressPolicy {
+    let allow = vec![IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())];
+    EgressPolicy { allow, ..EgressPolicy::default() }
+}
+
+/// To the video site alone, through the operator's proxy when there is one.
+fn video_policy(settings: &Settings) -> EgressPolicy {
+    EgressPolicy {
+        allow: settings.egress_allow.clone(),
+        site: SiteScope::of(&settings.video.site),
+        proxy: settings.video.proxy.clone(),
+        ..EgressPolicy::default()
     }
 }
 
@@ -338,6 +344,19 @@ async fn retry_while_away<T, E: std::fmt::Display>(
             end => return end,
         }
     }
+}
+
+/// Makes the blob store this installation's, once it answers.
+async fn take_blobs(
+    blobs: &BlobStore,
+    settings: &Settings,
+    db: &Db,
+    instance: &str,
+) -> Result<(), RuntimeStartError> {
+    let take = || claim_blob_store(blobs, &settings.blobs, db, instance);
+    let is_away =
+        |error: &RuntimeStartError| matches!(error, RuntimeStartError::Blobs(BlobError::Unavailable { .. }));
+    retry_while_away("the blob store", take, is_away).await
 }
 
 /// Makes sure that the blob store is the one that every other process of this installation uses: a worker without
