@@ -14,6 +14,7 @@ use super::{
 use crate::{
     dashboard::Visits,
     matrix::{rows::rows, things::Things},
+    receipts::closed_receipt,
     support::{
         client::{Client, data, envelope, id, send},
         command::upload,
@@ -38,7 +39,8 @@ in_both_modes!(
     streams_of_whoever_is_removed_end_soon,
     streams_on_a_page_end_soon_with_what_let_their_reader_in,
     ids_of_another_workspace_are_unknown_wherever_they_stand,
-    sessions_and_traces_are_ones_own
+    sessions_and_traces_are_ones_own,
+    what_somebody_said_who_has_left_is_not_kept
 );
 
 /// How long what somebody follows may go on after they were removed.
@@ -454,5 +456,30 @@ async fn sessions_and_traces_are_ones_own(mode: Mode) {
     for person in [&builder, &team.owner] {
         assert_eq!(traces(person).await, all);
         person.read(&format!("/traces/{blue}")).await;
+    }
+}
+
+async fn what_somebody_said_who_has_left_is_not_kept(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let person = service.signed_up("asker@example.com").await;
+    let asker = team.join(&person, "asker").await;
+    let model = Model::start().await;
+    model.always(Reply::text("I see."));
+    let agent = json!({ "name": "guide", "type": "CHATVENDOR", "hasMemory": true, "llm": model.llm("m") });
+    let agent = id(&team.owner.create_agent(&agent).await).to_owned();
+    say(&team.owner, &agent, "I like blue.").await;
+    say(&asker, &agent, "I like red.").await;
+    data(asker.delete(&team.member(&person)).await);
+    // Housekeeping that purges this has looked at what is remembered first.
+    let document = ingested(&team.owner, "Rules", "The gate opens at nine.").await;
+    data(team.owner.delete(&format!("/documents/{document}")).await);
+    closed_receipt(&team.owner, &document).await;
+    let asker = team.join(&person, "asker").await;
+    for (person, knows) in [(&asker, false), (&team.owner, true)] {
+        say(person, &agent, "What do I like?").await;
+        let told = model.bodies().pop().expect("a request").to_string();
+        assert_eq!(told.contains("I like red.") || told.contains("I like blue."), knows, "{told}");
     }
 }

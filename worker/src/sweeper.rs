@@ -2,6 +2,7 @@
 //! that waits. One process at a time does it.
 
 mod purge;
+mod remembered;
 mod store;
 
 use std::time::Duration;
@@ -36,6 +37,7 @@ use uuid::Uuid;
 
 use self::{
     purge::{purge_document, purge_file, purge_generation},
+    remembered::UnreachableSearch,
     store::StoreWatch,
 };
 use crate::{orphans::OrphanSearch, scrubber::IndexScrubber};
@@ -92,6 +94,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             orphans: OrphanSearch::new(db.clone(), index.clone()),
             scrubber: IndexScrubber::new(db, index, jobs, metrics),
             looked_through: WorkspaceId::from(Uuid::nil()),
+            remembered: UnreachableSearch::default(),
             store: StoreWatch::default(),
         };
         let mut failing = false;
@@ -131,6 +134,7 @@ struct Sweeper {
     orphans: OrphanSearch,
     /// The deleted account that was looked through last.
     looked_through: WorkspaceId,
+    remembered: UnreachableSearch,
     store: StoreWatch,
 }
 
@@ -215,6 +219,7 @@ impl Sweeper {
         generations::abandon(&mut tx, now.plus(runtime.settings.index_grace)).await?;
         tx.commit().await?;
         self.forget().await?;
+        self.remembered.go_on(runtime, &self.soft).await?;
         if self.tidied.elapsed() > TIDY_EVERY {
             runtime.jobs.doorbell().tidy().await;
             // A store of blobs that is away keeps nothing else from being swept.

@@ -11,7 +11,10 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use crate::{Db, Result, Tx, execute, on};
+use crate::{
+    Db, Result, Tx, execute, on,
+    traces::{DELETED_TOGETHER, delete_some},
+};
 
 /// For how long it is noted that a session was erased: no run goes on for longer than a day.
 const ERASURE_NOTED: Duration = Duration::from_hours(25);
@@ -140,6 +143,45 @@ pub async fn expire_erasures(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<
         .bind(now)
         .bind(i64::from(limit))
     )
+}
+
+/// The last of the next `limit` turns behind `after`, of whatever sessions; none when there are no more than these.
+pub async fn end_of_next(db: &Db, after: Uuid, limit: u32) -> Result<Option<Uuid>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT id FROM agent_memory WHERE id > $1 ORDER BY id LIMIT 1 OFFSET $2"
+    )
+    .bind(after)
+    .bind(i64::from(limit.saturating_sub(1)))
+    .fetch_optional(c))?)
+}
+
+/// Forgets some of the turns behind `after`, up to `last`, that nobody can ask for or erase any more: those of members who have left, of API
+/// tokens that are gone, and of guests of a published page from before `guests_before`. A guest's session is known to one tab, and to nobody
+/// when that is closed. False when there is no more of it, but for what somebody else is deleting at this moment.
+pub async fn forget_unreachable(
+    tx: &mut Tx,
+    after: Uuid,
+    last: Uuid,
+    guests_before: Timestamp,
+) -> Result<bool> {
+    let statement = delete_some!(
+        tx,
+        "agent_memory",
+        "id > $1 AND id <= $2
+           AND (NOT EXISTS (SELECT 1 FROM members WHERE members.workspace_id = agent_memory.workspace_id
+                              AND members.user_id = COALESCE(agent_memory.created_by, agent_memory.workspace_id))
+             OR (token_id IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM api_tokens WHERE api_tokens.id = agent_memory.token_id))
+             OR (created_at < $3
+                 AND EXISTS (SELECT 1 FROM publications WHERE publications.agent_id = agent_memory.agent_id
+                               AND publications.token_id = agent_memory.token_id)))
+         ORDER BY id LIMIT $4"
+    );
+    let gone = execute!(
+        tx,
+        sqlx::query(statement).bind(after).bind(last).bind(guests_before).bind(i64::from(DELETED_TOGETHER))
+    )?;
+    Ok(gone == u64::from(DELETED_TOGETHER))
 }
 
 /// Adds a turn to a session, and forgets all of it but the last `keep` turns.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{Db, Result, Tx, execute, on, silence};
 
-/// Traces, and turns that sessions remember, that are deleted with their agent or workspace in one transaction.
+/// Traces, and turns that sessions remember, that are deleted in one transaction.
 pub(crate) const DELETED_TOGETHER: u32 = 200;
 
 /// A statement that deletes some rows of a table: those that a condition selects, which ends with its limit. Rows that somebody else deletes or

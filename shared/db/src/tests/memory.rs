@@ -1,17 +1,27 @@
 //! What agents remember, and answers that are given again.
 
 use lectern_shared::{
-    ids::{AgentId, TraceId, WorkspaceId},
-    model::Json,
+    ids::{AgentId, ApiTokenId, PublicationId, TraceId, WorkspaceId},
+    model::{
+        Json,
+        publication::{Publication, PublicationAccess},
+        workspace::{Role, RunOwner},
+    },
 };
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::{
-    Db, agents, cached_answers,
+    Db, agents, api_tokens, cached_answers,
     memory::{self, ConversationTurn},
-    testing::{at, both, commit, run_in, workspace},
-    tests::agents::{agent, remember, turns},
+    on, publications,
+    testing::{account_of, at, both, commit, made_in, run_in, user, workspace},
+    tests::{
+        accounts::new_token,
+        agents::{agent, remember, turns},
+    },
     traces::{self, StoredTrace},
+    workspaces::members,
 };
 
 fn turn(number: u32) -> ConversationTurn {
@@ -149,5 +159,91 @@ async fn an_answer_is_found_while_it_is_young_and_its_trace_is_kept() {
         );
         while commit!(t.db, |tx| traces::expire(tx, at(100), 10)) > 0 {}
         assert_eq!(find(owner, b"key", 0, 30).await, None, "{}", t.name);
+    }
+}
+
+/// Gives an agent a page that is asked by a token.
+async fn publish(db: &Db, workspace: WorkspaceId, agent: AgentId, token: ApiTokenId) {
+    let page = Publication {
+        id: PublicationId::generate(),
+        owner: made_in(workspace),
+        agent_id: agent,
+        slug: "page".to_owned(),
+        access: PublicationAccess::Public,
+        title: String::new(),
+        greeting: String::new(),
+        questions: Json(Vec::new()),
+        accent: String::new(),
+        origins: Json(Vec::new()),
+        token_id: Some(token),
+        created_at: at(0),
+        updated_at: at(0),
+    };
+    assert!(commit!(db, |tx| publications::put(tx, &page)));
+}
+
+/// The sessions of which an agent remembers something, when what nobody can ask for any more was looked for.
+async fn sessions_left(db: &Db, agent: AgentId, guests_before: u64) -> Vec<String> {
+    let before = at(guests_before);
+    assert!(!commit!(db, |tx| memory::forget_unreachable(tx, Uuid::nil(), Uuid::max(), before)), "few");
+    on!(db, |c| sqlx::query_scalar("SELECT session FROM agent_memory WHERE agent_id = $1 ORDER BY session")
+        .bind(agent)
+        .fetch_all(c))
+    .unwrap()
+}
+
+#[tokio::test]
+async fn what_nobody_can_ask_for_any_more_is_forgotten_and_nothing_else() {
+    for t in &both().await {
+        let (home, member) = (workspace(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        commit!(t.db, |tx| members::put(tx, home, member, Role::Builder, at(0)));
+        let agent = agent(&t.db, home, at(0)).await;
+        let [page, bound] = [new_token(made_in(home), at(0)), new_token(made_in(home), at(0))];
+        for token in [&page, &bound] {
+            commit!(t.db, |tx| api_tokens::insert(tx, token, token.id.as_uuid().as_bytes()));
+        }
+        publish(&t.db, home, agent, page.id).await;
+        for (user, token, session, said_at) in [
+            (account_of(home), None, "a", 1),
+            (member, None, "b", 1),
+            (account_of(home), Some(bound.id), "c", 1),
+            (account_of(home), Some(page.id), "d", 1),
+            (account_of(home), Some(page.id), "e", 9),
+        ] {
+            let owner = RunOwner { workspace_id: home, user, token };
+            commit!(t.db, |tx| memory::add(tx, owner, agent, session, &turn(1), at(said_at), 3));
+        }
+        remember(&t.db, home, agent, "f").await;
+        assert_eq!(sessions_left(&t.db, agent, 1).await, ["a", "b", "c", "d", "e", "f"], "{}", t.name);
+        assert_eq!(sessions_left(&t.db, agent, 5).await, ["a", "b", "c", "e", "f"], "{}", t.name);
+        commit!(t.db, |tx| members::remove(tx, home, member));
+        assert_eq!(sessions_left(&t.db, agent, 5).await, ["a", "c", "e", "f"], "{}", t.name);
+        commit!(t.db, |tx| api_tokens::delete(tx, home, bound.id));
+        assert_eq!(sessions_left(&t.db, agent, 5).await, ["a", "e", "f"], "{}", t.name);
+        commit!(t.db, |tx| publications::delete(tx, home, agent));
+        commit!(t.db, |tx| api_tokens::delete(tx, home, page.id));
+        assert_eq!(sessions_left(&t.db, agent, 5).await, ["a", "f"], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_is_remembered_is_looked_through_part_by_part() {
+    for t in &both().await {
+        let (home, member) = (workspace(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let agent = agent(&t.db, home, at(0)).await;
+        let gone = RunOwner { user: member, ..run_in(home) };
+        for session in ["a", "b", "c", "d", "e"] {
+            commit!(t.db, |tx| memory::add(tx, gone, agent, session, &turn(1), at(1), 3));
+        }
+        let (mut after, mut left) = (Uuid::nil(), Vec::new());
+        while let Some(last) = memory::end_of_next(&t.db, after, 2).await.unwrap() {
+            commit!(t.db, |tx| memory::forget_unreachable(tx, after, last, at(0)));
+            let counted: i64 =
+                on!(t.db, |c| sqlx::query_scalar("SELECT COUNT(*) FROM agent_memory").fetch_one(c)).unwrap();
+            left.push(counted);
+            after = last;
+        }
+        assert_eq!(left, [3, 1], "{}", t.name);
+        assert_eq!(sessions_left(&t.db, agent, 0).await, [""; 0], "{}", t.name);
     }
 }
