@@ -1,4 +1,5 @@
-//! Addresses as messages and logs show them. People write passwords before the host and keys into the query, so that neither is shown.
+//! Addresses as messages and logs show them. People write passwords before the host and keys into the query, so that neither is shown. And
+//! which addresses hold a key, that whoever reads an answer is not to have.
 
 use url::Url;
 
@@ -39,6 +40,36 @@ pub fn quoted(text: &str) -> String {
     shown_text(text).map_or_else(|| "one of them".to_owned(), |text| format!("{text:?}"))
 }
 
+/// How names of parameters end whose values open something for whoever has them: what stores sign links with, and what sites let people in by.
+const KEY_ENDS: [&str; 12] = [
+    "token",
+    "signature",
+    "secret",
+    "password",
+    "passwd",
+    "apikey",
+    "accesskey",
+    "authkey",
+    "resourcekey",
+    "credential",
+    "sessionid",
+    "sessid",
+];
+
+/// Such names that are too short to be the end of another one.
+const KEYS: [&str; 6] = ["auth", "jwt", "key", "pass", "pwd", "sig"];
+
+/// Whether the query of an address holds what opens something for whoever has the address, as that of a signed link does.
+pub fn holds_key(url: &Url) -> bool {
+    url.query_pairs().any(|(name, value)| !value.is_empty() && names_key(&name))
+}
+
+fn names_key(name: &str) -> bool {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    let letters: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+    KEYS.contains(&letters.as_str()) || KEY_ENDS.iter().any(|end| letters.ends_with(end))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +99,24 @@ mod tests {
             ("https://me:hunter/2?x@a.example", None),
         ] {
             assert_eq!(shown_text(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_with_a_key_in_its_query_is_told_from_any_other() {
+        for (address, expected) in [
+            ("https://b.s3.example/r.pdf?X-Amz-Date=20261128T000000Z&X-Amz-Signature=5f0c", true),
+            ("https://a.example/r.pdf?sv=2024-11-04&se=2026-11-28&sig=Zm9v", true),
+            ("https://drive.example/file?resourcekey=0-abc", true),
+            ("https://a.example/b?page=2&access_token=hunter2", true),
+            ("https://a.example/b?API-KEY=hunter2", true),
+            ("https://a.example/b?jwt=hunter2#page=2", true),
+            ("https://a.example/b?token=", false),
+            ("https://a.example/watch?v=abc-DEF_123&t=83s", false),
+            ("https://a.example/wiki?title=Token&keyword=signature", false),
+            ("https://a.example/monkey/token", false),
+        ] {
+            assert_eq!(holds_key(&Url::parse(address).unwrap()), expected, "{address}");
         }
     }
 }

@@ -55,7 +55,7 @@ struct PassageView {
     /// What each side of the search says of it.
     scores: ScoresView,
     /// Where the passage can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Null for
-    /// documents that were uploaded or came as text.
+    /// documents that were uploaded or came as text, and for an address with a key in its query.
     #[schema(required = true)]
     url: Option<String>,
     /// Passages that say the same and would have been found too, such as those of a copy; they take no place of their own.

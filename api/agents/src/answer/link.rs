@@ -1,8 +1,11 @@
 //! Where the passage that a citation names can be opened.
 
-use lectern_shared::model::{
-    document::{DocumentType, addresses},
-    place::SourceSpan,
+use lectern_shared::{
+    address::holds_key,
+    model::{
+        document::{DocumentType, addresses},
+        place::SourceSpan,
+    },
 };
 use url::Url;
 
@@ -11,8 +14,8 @@ use crate::search::PassageHit;
 /// The video site's domains, and the one of its short addresses.
 const VIDEO_DOMAINS: [&str; 3] = ["youtube.com", "youtube-nocookie.com", "youtu.be"];
 
-/// The address of a passage: of its page, of its moment, or of its document, which may have several. None for what has no address, and where
-/// nobody knows which of several the passage is from.
+/// The address of a passage: of its page, of its moment, or of its document, which may have several. None for what has no address, where
+/// nobody knows which of several the passage is from, and for an address that holds a key: whoever reads an answer is not to have that too.
 pub fn passage_url(passage: &PassageHit) -> Option<String> {
     place_url(passage.document_type, &passage.document_url, &passage.chunk.place.0)
 }
@@ -24,7 +27,8 @@ pub fn place_url(r#type: DocumentType, url: &str, place: &SourceSpan) -> Option<
         ([address], _) => address,
         (several, number) => several.get(usize::try_from(number?).ok()?.checked_sub(1)?)?,
     };
-    let mut url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let is_shown = |url: &Url| matches!(url.scheme(), "http" | "https") && !holds_key(url);
+    let mut url = Url::parse(address).ok().filter(is_shown)?;
     if let Some(page) = place.page {
         url.set_fragment(Some(&format!("page={page}")));
     } else if let Some(start) = place.start.filter(|start| start.is_finite() && *start >= 0.0) {
@@ -104,6 +108,9 @@ mod tests {
             (Url, "https://a.example, https://b.example", &of_second, Some("https://b.example")),
             (Url, "https://a.example", &of_second, Some("https://a.example")),
             (Url, "https://a.example, https://b.example", &of_ninth, None),
+            (Pdf, "https://a.example/r.pdf?X-Amz-Signature=5f0c", &on_page, None),
+            (Url, "https://a.example/r?id=4&token=hunter2", &plain, None),
+            (Url, "https://a.example/?key=hunter2, https://b.example", &of_second, Some("https://b.example")),
             (Txt, "", &plain, None),
             (Txt, "", &on_page, None),
         ] {

@@ -37,7 +37,7 @@ pub struct CitationView {
     #[schema(required = false)]
     pub page: Option<u32>,
     /// Where the words can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Of several addresses
-    /// it is the one that the passage is from. Null for documents that were uploaded or came as text.
+    /// it is the one that the passage is from. Null for documents that were uploaded or came as text, and for an address with a key in its query.
     #[schema(required = true)]
     pub url: Option<String>,
     /// The words that are quoted. When the answer quotes none: the passage's sentence that supports it best.
