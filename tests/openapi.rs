@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::{
     Method, RequestBuilder, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE},
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
 };
 use serde_json::{Value, json};
 
@@ -319,6 +319,7 @@ async fn no_answer_is_for_a_cache_that_serves_many() {
     let (user, stranger, document) = (somebody(&service).await, service.client(), document());
     let kept_as = async |request: RequestBuilder| {
         let answer = send(request).await;
+        assert_eq!(answer.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff", "no browser is to guess what it is");
         let kept = answer.headers().get(CACHE_CONTROL).map(|kept| kept.to_str().expect("text").to_owned());
         (answer.status(), kept.unwrap_or_default())
     };

@@ -1,5 +1,5 @@
-//! What holds for every request: an id, one log line, the form of errors, no panic that gets out, and no cache that keeps what it was not
-//! told to.
+//! What holds for every request: an id, one log line, the form of errors, no panic that gets out, no cache that keeps what it was not told
+//! to, and no browser that guesses what an answer is.
 
 use std::{panic::AssertUnwindSafe, time::Instant};
 
@@ -7,7 +7,7 @@ use axum::{
     Extension, Json,
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue, Method, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -66,15 +66,21 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
         if let Ok(value) = HeaderValue::from_str(id.as_str()) {
             response.headers_mut().insert(request_id::HEADER, value);
         }
-        // A cache between us and the clients may know only one of the headers that credentials stand in.
-        let nobodys = HeaderValue::from_static("private, no-store");
-        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(nobodys);
+        protect(response.headers_mut());
         if face == ResponseFace::OpenAi {
             openai::add_headers(&mut response, took);
         }
         response
     };
     answer.instrument(span).await
+}
+
+/// Says how an answer is kept and read, where it does not say so itself.
+fn protect(headers: &mut HeaderMap) {
+    // A cache between us and the clients may know only one of the headers that credentials stand in.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-store"));
+    // What users wrote is nowhere taken for a page or a script, whatever it looks like.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
 /// Answers errors and panics in the form of whose the request was.

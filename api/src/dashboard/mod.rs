@@ -228,7 +228,6 @@ fn html(policy: &PagePolicy, status: StatusCode, page: &impl Template) -> ApiRes
     let headers = [
         (header::CONTENT_SECURITY_POLICY, policy.header()?),
         (header::REFERRER_POLICY, HeaderValue::from_static(referrer)),
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, no-store")),
         (ROBOTS, HeaderValue::from_static("noindex")),
     ];

@@ -49,7 +49,6 @@ pub(crate) async fn answer(
         (header::CONTENT_TYPE, value(media_type.to_owned())?),
         (header::CONTENT_LENGTH, HeaderValue::from(file.source_bytes)),
         (header::CONTENT_DISPOSITION, value(disposition)?),
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
     Ok((caching, headers, Body::from_stream(pieces(reader))).into_response())
 }

@@ -199,10 +199,7 @@ async fn content(
     match documents.source_content(&caller.actor(), id).await? {
         SourceContent::File(file) => source_file::answer(&documents, id, &file, &headers).await,
         SourceContent::Text(text) => {
-            let headers = [
-                (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
-                (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-            ];
+            let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))];
             Ok((headers, text).into_response())
         }
     }

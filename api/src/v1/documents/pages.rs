@@ -250,12 +250,11 @@ pub(crate) async fn image_response(
 }
 
 /// The headers of an image that may be kept.
-fn caching(etag: &str) -> Result<[(HeaderName, HeaderValue); 3], ApiError> {
+fn caching(etag: &str) -> Result<[(HeaderName, HeaderValue); 2], ApiError> {
     let etag = HeaderValue::from_str(etag).map_err(|_| ApiError::internal())?;
     Ok([
         (header::ETAG, etag),
         // It is for those who may see the document, as long as they may.
         (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ])
 }
