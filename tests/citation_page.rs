@@ -20,6 +20,7 @@ use crate::support::{
 
 in_both_modes!(
     a_link_opens_the_passage_with_the_quoted_words_marked,
+    an_address_that_opens_all_of_a_document_is_not_shown,
     a_document_that_has_changed_is_named_and_nothing_of_it_is_shown,
     what_opens_nothing_is_one_and_the_same_page
 );
@@ -118,6 +119,23 @@ async fn a_link_opens_the_passage_with_the_quoted_words_marked(mode: Mode) {
     let refused = send(client.request_outside(Method::POST, path)).await;
     assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert!(refused.text().await.expect("a text").starts_with("<!doctype html>"));
+}
+
+async fn an_address_that_opens_all_of_a_document_is_not_shown(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let url = web.serve("/report.pdf", "application/pdf", pdf_with_pages(&PAGES));
+    let document = json!({"name": "Report", "type": "PDF", "url": format!("{url}?sig=open-sesame")});
+    let document = client.ingest(&document).await;
+    let link = link_with(&client, &document, "Which captain had sailed the route before?", &[]).await;
+    let path = link.strip_prefix(&service.base_url()).expect("the address that was asked");
+    let (status, _, page) = open(&client, path).await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    assert!(page.contains("Solveig Aas") && !page.contains(&url), "{page}");
+    // Whoever keeps documents sees where it is.
+    let shown = client.read(&format!("/documents/{}", id(&document))).await;
+    assert_eq!(shown["url"], format!("{url}?sig=open-sesame"), "{shown:#}");
 }
 
 async fn a_document_that_has_changed_is_named_and_nothing_of_it_is_shown(mode: Mode) {
