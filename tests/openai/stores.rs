@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{Harbour, delete, get, id_of, ids, post, read, request, settled, success, upload};
 use crate::support::{
-    client::{Client, id, send},
+    client::{Client, data, id, send},
     in_both_modes,
     service::{Mode, Service},
     web::Web,
@@ -15,6 +15,7 @@ use crate::support::{
 in_both_modes!(
     a_vector_store_is_a_collection,
     files_have_attributes_and_searches_filter_by_them,
+    attributes_that_a_file_is_given_replace_the_earlier_ones_and_null_takes_them_away,
     what_is_put_there_again_under_one_key_is_answered_as_the_first_time,
     a_batch_ends_when_all_of_its_files_do,
     a_batch_that_is_cancelled_stops,
@@ -167,6 +168,44 @@ async fn files_have_attributes_and_searches_filter_by_them(mode: Mode) {
     assert_eq!(out, json!({ "id": files[0], "object": "vector_store.file.deleted", "deleted": true }));
     assert_eq!(found(Value::Null).await, [1, 2]);
     success(get(&ada, &format!("/files/{}", files[0])).await);
+}
+
+async fn attributes_that_a_file_is_given_replace_the_earlier_ones_and_null_takes_them_away(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let store = store(&ada, "Lighthouse").await;
+    let (path, file) = (format!("/vector_stores/{store}"), upload(&ada, "one.txt", "The lamp is lit.").await);
+    let (of_store, document) = (format!("{path}/files/{}", id(&file)), format!("/documents/{}", id(&file)));
+    let put = async |attributes: Value| {
+        let body = json!({ "file_id": file["id"], "attributes": attributes });
+        success(post(&ada, &format!("{path}/files"), &body).await)
+    };
+    let finds = async |kind: &str| {
+        let filters = json!({ "type": "eq", "key": "kind", "value": kind });
+        let body = json!({ "query": "lamp", "filters": filters });
+        let page = success(post(&ada, &format!("{path}/search"), &body).await);
+        page["data"].as_array().is_some_and(|hits| !hits.is_empty())
+    };
+    put(json!({ "kind": "sea", "year": 2024 })).await;
+    assert_eq!(settled(&ada, &of_store).await["status"], "completed");
+    let metadata = json!({ "kind": "sea", "year": 2024, "tags": ["a", "b"] });
+    data(ada.patch(&document, &json!({ "metadata": metadata })).await);
+    assert!(finds("sea").await);
+
+    let changed = success(post(&ada, &of_store, &json!({ "attributes": { "kind": "fog" } })).await);
+    assert_eq!(changed["attributes"], json!({ "kind": "fog" }), "none of the earlier ones is left");
+    let metadata = ada.read(&document).await["metadata"].take();
+    assert_eq!(metadata, json!({ "kind": "fog", "tags": ["a", "b"] }), "a list is no attribute");
+    assert_eq!((finds("sea").await, finds("fog").await), (false, true));
+    let kept = success(post(&ada, &of_store, &json!({})).await);
+    assert_eq!(kept["attributes"], json!({ "kind": "fog" }), "what is left out stays");
+    for none in [json!({ "attributes": null }), json!({ "attributes": {} })] {
+        let added = put(json!({ "year": 2026 })).await;
+        assert_eq!(added["attributes"]["year"], 2026, "{added:#}");
+        let cleared = success(post(&ada, &of_store, &none).await);
+        assert_eq!(cleared["attributes"], json!({}), "{none}");
+        assert!(!finds("fog").await, "{none}");
+    }
 }
 
 async fn a_batch_ends_when_all_of_its_files_do(mode: Mode) {

@@ -44,7 +44,7 @@ use uuid::Uuid;
 pub(crate) use lectern_db::documents::DocumentDetails;
 
 pub(crate) use self::{
-    attributes::FileAttributes,
+    attributes::{AttributeValues, FileAttributes},
     browse::{BulkAction, DocumentCount},
     change::DocumentChange,
     duplicates::DuplicateGroup,

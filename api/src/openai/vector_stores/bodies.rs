@@ -22,7 +22,7 @@ use crate::{
     fields::{FieldRule, FromFields, GivenId, GivenIds, JsonFields, required},
     services::{
         collections::{CollectionDraft, FileAddition},
-        documents::FileAttributes,
+        documents::{AttributeValues, FileAttributes},
         search::expression,
     },
 };
@@ -67,7 +67,7 @@ pub(super) struct NewVectorStore {
 impl From<NewVectorStore> for CollectionDraft {
     fn from(new: NewVectorStore) -> Self {
         let NewVectorStore { name, description, file_ids, chunking_strategy, metadata, .. } = new;
-        let attributes = FileAttributes { values: None, splitter: chunking_strategy };
+        let attributes = FileAttributes::added(None, chunking_strategy);
         Self {
             name: named(name).unwrap_or_else(|| NAMELESS.to_owned()),
             description: description.unwrap_or_default(),
@@ -152,19 +152,19 @@ pub(super) struct NewStoreFile {
 
 impl From<NewStoreFile> for FileAddition {
     fn from(NewStoreFile { file_id, attributes, chunking_strategy }: NewStoreFile) -> Self {
-        let attributes = FileAttributes { values: attributes, splitter: chunking_strategy };
+        let attributes = FileAttributes::added(attributes, chunking_strategy);
         Self { document: file_id, attributes }
     }
 }
 
-/// Attributes of a file.
+/// Attributes of a file. What is left out stays as it is.
 #[derive(RequestBody, ToSchema)]
 #[schema(as = OpenAiVectorStoreFileChange)]
 pub(super) struct StoreFileChange {
-    /// Values that become part of the metadata of its document, in the place of earlier ones of the same names.
+    /// All of its attributes, in the place of the earlier ones: the strings, numbers and booleans in its document's metadata. Null for none.
     #[schema(value_type = Option<Object>)]
-    #[body(with = attributes)]
-    attributes: Option<Map<String, Value>>,
+    #[body(with = changed_attributes)]
+    attributes: AttributeValues,
 }
 
 impl From<StoreFileChange> for FileAttributes {
@@ -197,7 +197,7 @@ pub(super) struct NewFileBatch {
 
 impl From<NewFileBatch> for Vec<FileAddition> {
     fn from(NewFileBatch { file_ids, files, attributes, chunking_strategy }: NewFileBatch) -> Self {
-        let attributes = FileAttributes { values: attributes, splitter: chunking_strategy };
+        let attributes = FileAttributes::added(attributes, chunking_strategy);
         let mut added = file_ids.map_or_else(Vec::new, |ids| additions(ids, &attributes));
         added.extend(files.into_iter().flatten().map(FileAddition::from));
         added
@@ -345,6 +345,14 @@ fn changed_metadata(fields: &mut JsonFields<'_>, rule: &FieldRule) -> MetadataCh
     MetadataChange(given.then(|| metadata(fields, rule).unwrap_or_default()))
 }
 
+/// What is given takes the place of the earlier attributes, and null is none.
+fn changed_attributes(fields: &mut JsonFields<'_>, rule: &FieldRule) -> AttributeValues {
+    if !fields.given(rule.name) {
+        return AttributeValues::Kept;
+    }
+    AttributeValues::Replaced(attributes(fields, rule).unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -417,6 +425,17 @@ mod tests {
     }
 
     #[test]
+    fn null_takes_attributes_away_and_leaving_them_out_keeps_them() {
+        let values =
+            |body: Value| FileAttributes::from(validate::<StoreFileChange>(&body).ok().unwrap()).values;
+        assert_eq!(values(json!({})), AttributeValues::Kept);
+        for none in [json!({"attributes": null}), json!({"attributes": {}})] {
+            assert_eq!(values(none), AttributeValues::Replaced(Map::new()));
+        }
+        assert_eq!(wrong::<StoreFileChange>(&json!({"attributes": {"a": null}})), ["attributes.a"]);
+    }
+
+    #[test]
     fn a_way_of_cutting_has_sizes_that_fit_each_other() {
         let body = |size: u32, overlap: u32| {
             let sizes = json!({"max_chunk_size_tokens": size, "chunk_overlap_tokens": overlap});
@@ -447,10 +466,10 @@ mod tests {
         assert_eq!(wrong::<NewFileBatch>(&bad), ["files.1.file_id", "files.2"]);
         let own = json!({"files": [{"file_id": id, "attributes": {"a": 1}}], "attributes": {"b": 2}});
         let files = Vec::<FileAddition>::from(validate::<NewFileBatch>(&own).ok().unwrap());
-        assert_eq!(files[0].attributes.values.clone().map(Value::from), Some(json!({"a": 1})));
+        assert_eq!(files[0].attributes, FileAttributes::added(json!({"a": 1}).as_object().cloned(), None));
         let shared = json!({"file_ids": [id], "attributes": {"b": 2}});
         let files = Vec::<FileAddition>::from(validate::<NewFileBatch>(&shared).ok().unwrap());
-        assert_eq!(files[0].attributes.values.clone().map(Value::from), Some(json!({"b": 2})));
+        assert_eq!(files[0].attributes, FileAttributes::added(json!({"b": 2}).as_object().cloned(), None));
     }
 
     #[test]

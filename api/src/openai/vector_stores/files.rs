@@ -157,7 +157,7 @@ async fn find(
 
 /// Change the attributes of a file
 ///
-/// What is given takes the place of earlier values of the same names. It counts at once, wherever the file is searched.
+/// What is given takes the place of all earlier attributes, and null takes them away. It counts at once, wherever the file is searched.
 #[utoipa::path(
     post,
     path = "/vector_stores/{id}/files/{fileId}",

@@ -18,14 +18,36 @@ use super::{
     splitter::USUAL,
     unknown,
 };
-use crate::error::ApiError;
+use crate::{error::ApiError, fields::is_plain};
 
 /// Values of a document's metadata, and how it is to be cut, where that is said.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FileAttributes {
-    /// These take the place of earlier values of the same names.
-    pub(crate) values: Option<Map<String, Value>>,
+    pub(crate) values: AttributeValues,
     pub(crate) splitter: Option<SplitterConfig>,
+}
+
+/// What becomes of the texts, numbers and booleans in a document's metadata. Clients know no other attributes, so the rest of it stays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum AttributeValues {
+    /// They stay.
+    #[default]
+    Kept,
+    /// These come to them, in the place of earlier values of the same names.
+    Added(Map<String, Value>),
+    /// These take the place of all of them.
+    Replaced(Map<String, Value>),
+}
+
+impl FileAttributes {
+    /// What is said of a file that is put somewhere: whoever puts it there need not know what its document's metadata is.
+    pub(crate) fn added(values: Option<Map<String, Value>>, splitter: Option<SplitterConfig>) -> Self {
+        let values = match values {
+            Some(values) => AttributeValues::Added(values),
+            None => AttributeValues::Kept,
+        };
+        Self { values, splitter }
+    }
 }
 
 /// What attributes make of what is said of a document.
@@ -33,7 +55,7 @@ pub(crate) struct FileAttributes {
 struct AttributeChange {
     after: DocumentDescription,
     /// Filters may find it otherwise.
-    says_more: bool,
+    says_otherwise: bool,
     /// It is to be ingested again.
     cuts_anew: bool,
 }
@@ -58,7 +80,7 @@ impl DocumentService {
             let attributes = given.remove(&before.id).unwrap_or_default();
             changes.extend(changed(attributes, before)?);
         }
-        if changes.iter().any(|change| change.says_more) {
+        if changes.iter().any(|change| change.says_otherwise) {
             db::documents::bump_search_epoch(tx, workspace).await?;
         }
         let now = self.clock.now();
@@ -81,25 +103,31 @@ fn changed(
     before: DocumentDescription,
 ) -> Result<Option<AttributeChange>, ApiError> {
     let FileAttributes { values, splitter } = attributes;
-    let mut change = AttributeChange { after: before, says_more: false, cuts_anew: false };
+    let mut change = AttributeChange { after: before, says_otherwise: false, cuts_anew: false };
     let after = &mut change.after;
-    if let Some(values) = values.filter(|values| !values.is_empty()) {
-        let mut metadata = after.metadata.as_ref().map(|Json(before)| before.clone()).unwrap_or_default();
-        metadata.extend(values);
+    let mut metadata = after.metadata.as_ref().map(|Json(before)| before.clone()).unwrap_or_default();
+    match values {
+        AttributeValues::Kept => {}
+        AttributeValues::Added(values) => metadata.extend(values),
+        AttributeValues::Replaced(values) => {
+            metadata.retain(|_, value| !is_plain(value));
+            metadata.extend(values);
+        }
+    }
+    if after.metadata.as_ref().map_or(!metadata.is_empty(), |Json(before)| *before != metadata) {
         if is_too_large(&metadata) {
             let message = format!("must have at most {METADATA} bytes together with the document's metadata");
             return Err(ApiError::invalid_field("attributes", &message));
         }
-        let metadata = Some(Json(metadata));
-        change.says_more = metadata != after.metadata;
-        after.metadata = metadata;
+        after.metadata = Some(Json(metadata));
+        change.says_otherwise = true;
     }
     let cut = after.splitter.as_ref().map_or(&USUAL, |Json(before)| before);
     if let Some(splitter) = splitter.filter(|splitter| !cuts_alike(cut, splitter)) {
         after.splitter = Some(Json(splitter));
         change.cuts_anew = true;
     }
-    Ok((change.says_more || change.cuts_anew).then_some(change))
+    Ok((change.says_otherwise || change.cuts_anew).then_some(change))
 }
 
 /// Whether both cut a text into the same passages.
@@ -121,7 +149,7 @@ mod tests {
     }
 
     fn values(values: &Value) -> FileAttributes {
-        FileAttributes { values: values.as_object().cloned(), splitter: None }
+        FileAttributes::added(values.as_object().cloned(), None)
     }
 
     #[test]
@@ -131,12 +159,27 @@ mod tests {
         let change = with(json!({"team": "sales", "year": 2026})).ok().unwrap().unwrap();
         let expected = json!({"team": "sales", "tags": ["a"], "year": 2026});
         assert_eq!(change.after, DocumentDescription { id: before.id, ..described(&expected, None) });
-        assert!(change.says_more && !change.cuts_anew);
+        assert!(change.says_otherwise && !change.cuts_anew);
         for same in [json!({}), json!({"team": "law"})] {
             assert!(with(same).ok().unwrap().is_none(), "nothing is written");
         }
         let large = with(json!({"x": "x".repeat(METADATA)})).err().unwrap();
         assert_eq!(large.fields[0].path, "attributes");
+    }
+
+    #[test]
+    fn attributes_that_replace_leave_nothing_of_the_earlier_ones_and_what_is_none_of_them() {
+        let before = described(&json!({"team": "law", "year": 2024, "tags": ["a"]}), None);
+        let with = |given: Value| {
+            let values = AttributeValues::Replaced(given.as_object().cloned().unwrap_or_default());
+            let change = changed(FileAttributes { values, splitter: None }, before.clone()).ok().unwrap()?;
+            assert!(change.says_otherwise && !change.cuts_anew);
+            change.after.metadata.map(|Json(after)| Value::from(after))
+        };
+        assert_eq!(with(json!({"year": 2026})), Some(json!({"year": 2026, "tags": ["a"]})));
+        assert_eq!(with(json!({"tags": "b"})), Some(json!({"tags": "b"})));
+        assert_eq!(with(json!({})), Some(json!({"tags": ["a"]})));
+        assert_eq!(with(json!({"team": "law", "year": 2024})), None, "nothing is written");
     }
 
     #[test]
@@ -148,9 +191,9 @@ mod tests {
             given: None,
         };
         let with = |splitter, before| {
-            let attributes = FileAttributes { values: None, splitter: Some(splitter) };
+            let attributes = FileAttributes::added(None, Some(splitter));
             let change = changed(attributes, described(&Value::Null, before)).ok().unwrap()?;
-            assert!(change.cuts_anew && !change.says_more);
+            assert!(change.cuts_anew && !change.says_otherwise);
             change.after.splitter.map(|Json(splitter)| splitter)
         };
         assert_eq!(with(token(400), None), None);
