@@ -1,6 +1,6 @@
 //! A run as a stream of server-sent events, in whichever form a face tells it.
 
-use std::time::Duration;
+use std::{future::ready, time::Duration};
 
 use axum::{
     Extension,
@@ -21,6 +21,14 @@ use crate::{
 
 /// The form in which a face tells a run.
 pub(crate) trait RunEventEncoder: Send + 'static {
+    /// Reads what has to be known to tell of something, before [`encode`](Self::encode) does.
+    ///
+    /// # Errors
+    /// When it cannot be read: the stream ends with that.
+    fn prepare(&mut self, _: &RunEvent) -> impl Future<Output = ApiResult<()>> + Send {
+        ready(Ok(()))
+    }
+
     /// What is told of something that happened; nothing of what the form leaves out.
     fn encode(&mut self, event: &RunEvent) -> Option<Bytes>;
 
@@ -48,7 +56,10 @@ pub(crate) async fn streamed(
     while first.is_none() {
         match timeout_at(until, running.next()).await {
             Ok(Some(RunEvent::Failed(error))) => return Err(error.into()),
-            Ok(Some(event)) => first = encoder.encode(&event).map(|bytes| (bytes, event.is_last())),
+            Ok(Some(event)) => {
+                encoder.prepare(&event).await?;
+                first = encoder.encode(&event).map(|bytes| (bytes, event.is_last()));
+            }
             Ok(None) | Err(_) => break,
         }
     }
@@ -97,6 +108,10 @@ impl<E: RunEventEncoder> RunStream<E> {
                 }
                 () = sleep_until(quiet_since + KEEP_ALIVE) => return Some(Bytes::from_static(sse::KEEP_ALIVE)),
             };
+            if let Err(error) = self.encoder.prepare(&event).await {
+                self.ended = true;
+                return Some(self.encoder.failure(&error));
+            }
             self.ended = event.is_last();
             let told = match &event {
                 RunEvent::Failed(error) => Some(self.encoder.failure(&error.clone().into())),

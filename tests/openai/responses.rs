@@ -8,7 +8,7 @@ use super::{
     marker_places, post, request, success,
 };
 use crate::support::{
-    client::{Client, send},
+    client::{Client, data, send},
     in_both_modes,
     model::{INPUT_TOKENS, OUTPUT_TOKENS, Reply},
     service::Mode,
@@ -17,6 +17,7 @@ use crate::support::{
 
 in_both_modes!(
     a_response_shows_the_search_and_the_answer_with_both_kinds_of_citations,
+    what_was_found_has_the_attributes_of_its_file_for_those_who_may_read_files,
     events_come_in_the_order_that_clients_expect,
     input_is_a_text_or_the_items_of_a_conversation,
     an_earlier_answer_can_be_referred_to_by_whoever_got_it,
@@ -83,6 +84,32 @@ async fn a_response_shows_the_search_and_the_answer_with_both_kinds_of_citations
     let path = format!("/responses/{}", response["id"].as_str().expect("an id"));
     for (status, body) in [get(&harbour.ada, &path).await, delete(&harbour.ada, &path).await] {
         assert_eq!(status.as_u16(), 404, "{body:#}");
+    }
+}
+
+async fn what_was_found_has_the_attributes_of_its_file_for_those_who_may_read_files(mode: Mode) {
+    let harbour = Harbour::start(mode).await;
+    let described = json!({ "metadata": { "year": 2026, "kind": "sea", "tags": ["a"] } });
+    data(harbour.ada.patch(&format!("/documents/{}", harbour.document), &described).await);
+    let asker = harbour.script(json!({ "role": "asker" })).await;
+    let attributes = json!({ "year": 2026, "kind": "sea" });
+    for (client, expected) in [(&harbour.ada, &attributes), (&asker, &json!({}))] {
+        for is_streamed in [false, true] {
+            let body = json!({
+                "model": harbour.composing, "input": QUESTION, "stream": is_streamed,
+                "include": ["file_search_call.results"],
+            });
+            let response = if is_streamed {
+                let answer = send(request(client, Method::POST, "/responses").json(&body)).await;
+                let events = sse::events(answer).await;
+                events.last().expect("an event").json()["response"].take()
+            } else {
+                respond(client, &body).await
+            };
+            let found = &items(&response, "file_search_call")[0]["results"][0];
+            assert!(found["text"].as_str().is_some_and(|text| text.contains(FACT)), "{response:#}");
+            assert_eq!(&found["attributes"], expected, "{response:#}");
+        }
     }
 }
 

@@ -21,6 +21,11 @@ pub(super) fn attributes(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Optio
     entries(fields, rule, "must be a string, a number or a boolean", is_plain)
 }
 
+/// What of a document's metadata clients can read as attributes.
+pub(super) fn shown_attributes(metadata: Map<String, Value>) -> Map<String, Value> {
+    metadata.into_iter().filter(|(_, value)| is_plain(value)).collect()
+}
+
 fn entries(
     fields: &mut JsonFields<'_>,
     rule: &FieldRule,

@@ -1,6 +1,9 @@
 //! A response, with every field that OpenAI's SDKs expect one to have.
 
+use std::collections::BTreeMap;
+
 use lectern_agents::run::RunOutcome;
+use lectern_shared::ids::DocumentId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -166,7 +169,7 @@ pub(super) struct FoundPassage {
     score: f64,
     /// Its text.
     text: String,
-    /// Always empty.
+    /// The strings, numbers and booleans in the document's metadata; none for those who may not read documents.
     #[schema(value_type = Object)]
     attributes: Map<String, Value>,
 }
@@ -346,17 +349,23 @@ impl OutputAnnotation {
     }
 }
 
-impl From<&Value> for FoundPassage {
-    /// Of a passage as a run tells it.
-    fn from(passage: &Value) -> Self {
+impl FoundPassage {
+    /// A passage as a run tells it, with what is known of its document's attributes.
+    pub(super) fn new(passage: &Value, attributes: &BTreeMap<DocumentId, Map<String, Value>>) -> Self {
+        let known = Self::file_of(passage).and_then(|file| attributes.get(&file));
         let text = |name| passage.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
             file_id: text("documentId"),
             filename: text("documentName"),
             score: passage.get("score").and_then(Value::as_f64).map_or(0.0, bounded_score),
             text: text("text"),
-            attributes: Map::new(),
+            attributes: known.cloned().unwrap_or_default(),
         }
+    }
+
+    /// The document of a passage as a run tells it.
+    pub(super) fn file_of(passage: &Value) -> Option<DocumentId> {
+        passage.get("documentId").and_then(Value::as_str)?.parse().ok()
     }
 }
 
@@ -392,7 +401,7 @@ pub(super) fn example() -> Value {
                 "filename": "report.pdf",
                 "score": 0.875,
                 "text": format!("Chapter two. {sentence}"),
-                "attributes": {},
+                "attributes": {"year": 2026},
             }],
         },
         {

@@ -2,6 +2,7 @@
 //! answers in it may be referred to, as long as their traces are kept.
 
 mod answer;
+mod attributes;
 mod references;
 mod request;
 mod run;
@@ -19,6 +20,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{
     answer::{AgentResponse, example},
+    attributes::AttributeReader,
     references::resolve,
     request::{NamedStores, OTHER_STORES, ResponseRequest},
     run::ResponseRun,
@@ -38,6 +40,7 @@ use crate::{
     services::{
         asking::{AskService, AskableAgent},
         citations::CitationLinks,
+        documents::DocumentService,
         traces::TraceService,
     },
     state::AppState,
@@ -87,6 +90,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 #[handler]
 async fn create(
     (State(asking), State(traces)): (State<AskService>, State<TraceService>),
+    State(documents): State<DocumentService>,
     (State(links), State(clock)): (State<CitationLinks>, State<Clock>),
     (caller, address): (Caller, PublicAddress),
     shutdown: Option<Extension<Shutdown>>,
@@ -103,15 +107,16 @@ async fn create(
     let response = form.response;
     let (values, max_tokens) = (response.metadata.clone(), response.max_output_tokens);
     let running = ask_model(&asking, &actor, asked, conversation, values, max_tokens).await?;
+    let attributes = form.shows_results.then(|| AttributeReader::new(documents, actor));
     let run = ResponseRun::new(response, linker, form.shows_results);
     opened
         .while_in_force(async {
             let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
             if is_streamed {
-                let encoder = ResponseStream::new(run);
+                let encoder = ResponseStream::new(run, attributes);
                 streamed(running, encoder, shutdown).await
             } else {
-                until_stopped(shutdown.as_ref(), whole(running, run)).await
+                until_stopped(shutdown.as_ref(), whole(running, run, attributes)).await
             }
         })
         .await
@@ -132,10 +137,17 @@ async fn refuse_other_stores(
 }
 
 /// The response of a run, once it has ended.
-async fn whole(mut running: RunHandle, mut run: ResponseRun) -> ApiResult<Response> {
+async fn whole(
+    mut running: RunHandle,
+    mut run: ResponseRun,
+    attributes: Option<AttributeReader>,
+) -> ApiResult<Response> {
     while let Some(event) = running.next().await {
         if let RunEvent::Failed(error) = event {
             return Err(error.into());
+        }
+        if let Some(attributes) = &attributes {
+            attributes.prepare(&mut run, &event).await?;
         }
         run.apply(&event);
         if event.is_last() {

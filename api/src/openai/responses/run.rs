@@ -1,8 +1,10 @@
 //! What a run makes of a response, event by event: the same for one that is answered whole and one that is streamed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use lectern_agents::run::{CitationView, RunEvent, RunOutcome};
-use lectern_shared::ids::TraceId;
-use serde_json::Value;
+use lectern_shared::ids::{DocumentId, TraceId};
+use serde_json::{Map, Value};
 
 use super::answer::{
     AgentResponse, DocumentSearch, FoundPassage, IncompleteDetail, OutputItem, OutputMessage, OutputText,
@@ -24,6 +26,8 @@ pub(super) struct ResponseRun {
     pub(super) response: AgentResponse,
     linker: CitationLinker,
     shows_results: bool,
+    /// Attributes of files in which something was found.
+    attributes: BTreeMap<DocumentId, Map<String, Value>>,
     /// The run's trace, as the ids of its items have it.
     key: String,
     citations: Vec<CitationView>,
@@ -61,11 +65,38 @@ impl ResponseRun {
             response,
             linker,
             shows_results,
+            attributes: BTreeMap::new(),
             key: String::new(),
             citations: Vec::new(),
             message: None,
             searches: Vec::new(),
         }
+    }
+
+    /// The files that an event tells passages of, whose attributes are not known; none when they are not shown.
+    pub(super) fn unknown_files(&self, event: &RunEvent) -> Vec<DocumentId> {
+        let found = match event {
+            RunEvent::Retrieval { documents, .. } | RunEvent::ToolResult { documents, .. }
+                if self.shows_results =>
+            {
+                documents
+            }
+            RunEvent::Start { .. }
+            | RunEvent::Retrieval { .. }
+            | RunEvent::Token { .. }
+            | RunEvent::ToolCall { .. }
+            | RunEvent::ToolResult { .. }
+            | RunEvent::Citation(_)
+            | RunEvent::Failed(_)
+            | RunEvent::End { .. } => return Vec::new(),
+        };
+        let files: BTreeSet<DocumentId> = found.iter().filter_map(FoundPassage::file_of).collect();
+        files.into_iter().filter(|file| !self.attributes.contains_key(file)).collect()
+    }
+
+    /// Takes the attributes of files, for what is told of them from now on.
+    pub(super) fn learn(&mut self, read: impl IntoIterator<Item = (DocumentId, Map<String, Value>)>) {
+        self.attributes.extend(read);
     }
 
     /// Takes what has happened; what has become of the response by it, in order. A failure changes nothing.
@@ -136,7 +167,8 @@ impl ResponseRun {
     }
 
     fn end_search(&mut self, index: usize, found: &[Value], failed: bool) -> Option<ResponseStep> {
-        let shown = (self.shows_results && !failed).then(|| found.iter().map(FoundPassage::from).collect());
+        let show = |passage: &Value| FoundPassage::new(passage, &self.attributes);
+        let shown = (self.shows_results && !failed).then(|| found.iter().map(show).collect());
         if let Some(OutputItem::FileSearchCall(search)) = self.response.output.get_mut(index) {
             search.results = shown;
         }

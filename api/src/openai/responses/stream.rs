@@ -6,24 +6,28 @@ use serde_json::{Map, Value, json};
 
 use super::{
     answer::{DocumentSearch, OutputItem, OutputMessage, OutputText, ResponseStatus},
+    attributes::AttributeReader,
     run::{ResponseRun, ResponseStep},
 };
 use crate::{
     error::ApiError,
     openai::{error::ErrorDetail, events::EventBuffer},
+    response::ApiResult,
     run_stream::RunEventEncoder,
 };
 
 /// Tells a run as events of a response.
 pub(super) struct ResponseStream {
     run: ResponseRun,
+    /// None where no file is told of.
+    attributes: Option<AttributeReader>,
     /// The number of the next event.
     sequence: u64,
 }
 
 impl ResponseStream {
-    pub(super) fn new(run: ResponseRun) -> Self {
-        Self { run, sequence: 0 }
+    pub(super) fn new(run: ResponseRun, attributes: Option<AttributeReader>) -> Self {
+        Self { run, attributes, sequence: 0 }
     }
 
     /// Adds an event of this kind, with these fields besides the two that all have.
@@ -139,6 +143,13 @@ fn event(kind: &str, sequence: u64, fields: Value) -> Map<String, Value> {
 }
 
 impl RunEventEncoder for ResponseStream {
+    async fn prepare(&mut self, event: &RunEvent) -> ApiResult<()> {
+        match &self.attributes {
+            Some(attributes) => attributes.prepare(&mut self.run, event).await,
+            None => Ok(()),
+        }
+    }
+
     fn encode(&mut self, event: &RunEvent) -> Option<Bytes> {
         if let RunEvent::Failed(error) = event {
             return Some(self.failure(&error.clone().into()));

@@ -8,15 +8,11 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    bodies::StoreSearch,
-    files::TextContent,
-    view::{FILE_ID, attributes},
-};
+use super::{bodies::StoreSearch, files::TextContent, view::FILE_ID};
 use crate::{
     auth::Caller,
     extract::{PathId, ValidJson},
-    openai::score::bounded_score,
+    openai::{entries::shown_attributes, score::bounded_score},
     response::ApiResult,
     services::search::{FilePassage, FileQuery, SearchService},
     state::AppState,
@@ -67,7 +63,7 @@ impl From<FilePassage> for SearchResultView {
             file_id: label.id,
             filename: label.source_name.unwrap_or(label.name),
             score: bounded_score(f64::from(passage.score)),
-            attributes: attributes(label.metadata.map(|stored| stored.0)),
+            attributes: label.metadata.map(|stored| shown_attributes(stored.0)).unwrap_or_default(),
             content: vec![TextContent::new(passage.chunk.text)],
         }
     }

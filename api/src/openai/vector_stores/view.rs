@@ -13,13 +13,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::super::files::paging::ListedObject;
-use crate::{
-    fields::is_plain,
-    services::{
-        collections::{CollectionWithFiles, FileBatch},
-        documents::splitter::USUAL,
-    },
+use super::super::{entries::shown_attributes, files::paging::ListedObject};
+use crate::services::{
+    collections::{CollectionWithFiles, FileBatch},
+    documents::splitter::USUAL,
 };
 
 /// A vector store.
@@ -159,7 +156,7 @@ impl StoreFileObject {
             vector_store_id,
             status: status(ingestion.state),
             last_error: ingestion.last_error.filter(|_| has_failed).map(|Json(error)| error.into()),
-            attributes: attributes(metadata.map(|Json(metadata)| metadata)),
+            attributes: metadata.map(|Json(metadata)| shown_attributes(metadata)).unwrap_or_default(),
             chunking_strategy: strategy(splitter.as_ref().map_or(&USUAL, |Json(splitter)| splitter)),
         }
     }
@@ -207,11 +204,6 @@ impl From<IngestionError> for FileErrorView {
         };
         Self { code, message: error.message }
     }
-}
-
-/// What of a document's metadata clients can read as attributes.
-pub(super) fn attributes(metadata: Option<Map<String, Value>>) -> Map<String, Value> {
-    metadata.unwrap_or_default().into_iter().filter(|(_, value)| is_plain(value)).collect()
 }
 
 fn strategy(splitter: &SplitterConfig) -> Value {

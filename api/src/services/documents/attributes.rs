@@ -8,7 +8,10 @@ use lectern_db::{
 };
 use lectern_shared::{
     ids::{DocumentId, WorkspaceId},
-    model::{Json, document::SplitterConfig},
+    model::{
+        Json,
+        document::{FileLabel, SplitterConfig},
+    },
 };
 use serde_json::{Map, Value};
 
@@ -18,7 +21,11 @@ use super::{
     splitter::USUAL,
     unknown,
 };
-use crate::{error::ApiError, fields::is_plain};
+use crate::{
+    error::ApiError,
+    fields::is_plain,
+    services::actor::{Actor, Permission},
+};
 
 /// Values of a document's metadata, and how it is to be cut, where that is said.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,6 +68,19 @@ struct AttributeChange {
 }
 
 impl DocumentService {
+    /// The metadata of these documents, for whoever may read documents; nothing for others, who are told what was found in them alone.
+    pub(crate) async fn metadata_of(
+        &self,
+        actor: &Actor,
+        ids: &[DocumentId],
+    ) -> Result<BTreeMap<DocumentId, Map<String, Value>>, ApiError> {
+        let Ok(owner) = actor.may(Permission::EditDocuments) else { return Ok(BTreeMap::new()) };
+        let labels = db::documents::files::labels(&self.db, owner.workspace_id, ids).await?;
+        let metadata =
+            |label: FileLabel| (label.id, label.metadata.map(|Json(metadata)| metadata).unwrap_or_default());
+        Ok(labels.into_iter().map(metadata).collect())
+    }
+
     /// Gives documents of a workspace that is locked attributes, and tells whether any of them is to be ingested again. Of each, no more
     /// is read and written than what is said of it: there may be many, and others wait meanwhile.
     pub(in crate::services) async fn set_attributes(

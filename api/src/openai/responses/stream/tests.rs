@@ -60,7 +60,7 @@ fn end(finish_reason: TerminationReason) -> RunEvent {
 
 fn stream() -> ResponseStream {
     let response = AgentResponse::begun("support".to_owned(), 1);
-    ResponseStream::new(ResponseRun::new(response, linker(), true))
+    ResponseStream::new(ResponseRun::new(response, linker(), true), None)
 }
 
 /// The data of the events of a run, each of which is named by its type and numbered.
