@@ -1,5 +1,6 @@
 //! Embeddings: the service's own model, as OpenAI's clients ask for one.
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{post, success};
@@ -13,7 +14,11 @@ use crate::{
     },
 };
 
-in_both_modes!(texts_become_vectors_of_the_services_model, without_a_model_there_is_none);
+in_both_modes!(
+    texts_become_vectors_of_the_services_model,
+    what_is_sent_in_parallel_waits_for_its_turn,
+    without_a_model_there_is_none,
+);
 
 const MODEL: &str = "synonyms";
 
@@ -90,6 +95,25 @@ async fn texts_become_vectors_of_the_services_model(mode: Mode) {
     let (status, answer) = post(&ada, "/embeddings", &body).await;
     assert_eq!((status.as_u16(), &answer["error"]["code"]), (404, &json!("model_not_found")), "{answer:#}");
     assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains(MODEL)), "{answer:#}");
+}
+
+async fn what_is_sent_in_parallel_waits_for_its_turn(mode: Mode) {
+    let server = Embeddings::start().await;
+    let service = Service::in_mode(mode)
+        .env("LECTERN_EMBEDDER", "openai-compatible")
+        .env("LECTERN_EMBEDDING_URL", &server.url())
+        .env("LECTERN_EMBEDDING_MODEL", MODEL)
+        .start()
+        .await;
+    let ada = service.signed_up("ada@example.com").await;
+    model_is_there(&service).await;
+    let batches = (0..40).map(|batch| {
+        let texts: Vec<String> = (0..50).map(|text| format!("car {text} of batch {batch}")).collect();
+        embed(&ada, json!({ "input": texts }))
+    });
+    for vectors in join_all(batches).await {
+        assert_eq!(vectors["data"].as_array().map(Vec::len), Some(50), "{vectors:#}");
+    }
 }
 
 async fn without_a_model_there_is_none(mode: Mode) {

@@ -194,7 +194,9 @@ fn encoding(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<VectorEncod
 /// Create embeddings
 ///
 /// Gives each text's vector, as passages of documents have them. `model` is the one that the operator has set; an unknown one is
-/// answered with its name. The tokens count towards the month's of the workspace, whose requests are done one after the other.
+/// answered with its name. The tokens count towards the month's of the workspace, whose requests are done one after the other. Those that are
+/// sent at once wait for that, up to 64 of an account and 64 MiB of texts of a workspace, for at most five minutes; further ones get a 503 with
+/// `Retry-After`.
 #[utoipa::path(
     post,
     path = "/embeddings",

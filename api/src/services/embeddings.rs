@@ -1,35 +1,29 @@
 //! Vectors of texts, by the model that documents are searched with.
 
+mod line;
+
 use std::{sync::Arc, time::Duration};
 
 use lectern_embed::{EmbedError, Embedder, EmbeddingModels, ModelState};
 use lectern_shared::{
     compute::ComputePool,
-    ids::WorkspaceId,
+    ids::{UserId, WorkspaceId},
     metrics::{EmbeddingPurpose, Metrics},
 };
 use tokio::time::Instant;
 
+use self::line::{EmbeddingLine, LineLimits};
 use super::{
     actor::{Actor, Permission},
     workspaces::UsageService,
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
-    turns::{FairSemaphore, PermitError, SemaphoreLimits},
+    turns::PermitError,
 };
 
 /// When a model that is not there yet may be asked for again.
 const AGAIN: Duration = Duration::from_secs(5);
-/// A workspace has its texts embedded one request after the other: documents are ingested with the same model, and others search.
-const TURNS: SemaphoreLimits = SemaphoreLimits {
-    at_once: 8,
-    reserved: 0,
-    of_one: 1,
-    waiting: 8,
-    // Less than proxies and clients wait for an answer.
-    patience: Duration::from_secs(20),
-};
 
 /// Makes vectors of texts. Cheap to clone.
 #[derive(Clone)]
@@ -38,7 +32,7 @@ pub(crate) struct EmbeddingService {
     metrics: Arc<Metrics>,
     compute: ComputePool,
     usage: UsageService,
-    turns: FairSemaphore<WorkspaceId>,
+    line: EmbeddingLine,
 }
 
 /// The model, for somebody who may use it.
@@ -46,6 +40,7 @@ pub(crate) struct TextEmbedder {
     embedder: Arc<dyn Embedder>,
     service: EmbeddingService,
     workspace: WorkspaceId,
+    user: UserId,
 }
 
 /// The vectors of texts, and how many tokens of them were read.
@@ -63,7 +58,7 @@ impl EmbeddingService {
         compute: ComputePool,
         usage: UsageService,
     ) -> Self {
-        Self { models, metrics, compute, usage, turns: FairSemaphore::new(TURNS) }
+        Self { models, metrics, compute, usage, line: EmbeddingLine::new(LineLimits::USUAL) }
     }
 
     /// The model that is set; none when the service has none.
@@ -75,7 +70,10 @@ impl EmbeddingService {
         self.usage.admit(actor).await?;
         let embedder = self.models.wait_until_opened().await;
         match (embedder, self.models.state()) {
-            (Some(embedder), _) => Ok(Some(TextEmbedder { embedder, service: self.clone(), workspace })),
+            (Some(embedder), _) => {
+                let (service, user) = (self.clone(), actor.user);
+                Ok(Some(TextEmbedder { embedder, service, workspace, user }))
+            }
             (None, ModelState::Off) => Ok(None),
             (
                 None,
@@ -107,8 +105,9 @@ impl TextEmbedder {
 
     /// A vector for each text, as passages of documents have them.
     pub(crate) async fn embed(&self, texts: Vec<String>) -> Result<EmbeddedTexts, ApiError> {
-        let EmbeddingService { metrics, usage, turns, .. } = &self.service;
-        let _turn = turns.acquire(self.workspace).await.map_err(of_turn)?;
+        let EmbeddingService { metrics, usage, line, .. } = &self.service;
+        let bytes: usize = texts.iter().map(String::len).sum();
+        let _turn = line.turn(self.workspace, self.user, bytes).await.map_err(of_turn)?;
         let (began, count) = (Instant::now(), texts.len());
         let (texts, tokens) = self.count_tokens(texts).await?;
         // Whoever hangs up before the end has used them.
@@ -156,9 +155,7 @@ fn of_model(error: EmbedError) -> ApiError {
 
 fn of_turn(error: PermitError) -> ApiError {
     let message = match error {
-        PermitError::QueueFull => {
-            "Too many requests for embeddings of this workspace wait; try again shortly."
-        }
+        PermitError::QueueFull => "Too many requests for embeddings wait already; try again shortly.",
         PermitError::Late => "Too many embeddings are being made at this moment; try again shortly.",
     };
     let error = ApiError::new(ApiErrorKind::Unavailable, "too_many_embeddings", message);
@@ -181,7 +178,6 @@ mod tests {
     use lectern_embed::testing::Synonyms;
     use lectern_shared::{
         clock::Clock,
-        ids::UserId,
         model::workspace::{Role, WorkspaceQuotas},
     };
 
@@ -235,13 +231,16 @@ mod tests {
     async fn a_workspace_has_one_turn_at_a_time_and_others_have_theirs() {
         for t in &both().await {
             let [ada, grace] = [workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await];
-            let turns = FairSemaphore::new(SemaphoreLimits { waiting: 0, ..TURNS });
-            let service = EmbeddingService { turns, ..service(&t.db, words()) };
-            let _turn = service.turns.acquire(ada).await.ok().unwrap();
-            for (workspace, refused) in [(ada, Some("too_many_embeddings")), (grace, None)] {
-                let embedder = service.open(&actor(workspace, Role::Editor)).await.unwrap().unwrap();
+            let line = EmbeddingLine::new(LineLimits { waiting: 0, ..LineLimits::USUAL });
+            let service = EmbeddingService { line, ..service(&t.db, words()) };
+            let [ada, grace] = [ada, grace].map(|workspace| actor(workspace, Role::Editor));
+            let workspace = ada.named_workspace();
+            let _turn = service.line.turn(workspace, ada.user, 1).await.ok().unwrap();
+            for (actor, refused) in [(ada, Some(("too_many_embeddings", Some(5)))), (grace, None)] {
+                let embedder = service.open(&actor).await.unwrap().unwrap();
                 let embedded = embedder.embed(vec!["dog".to_owned()]).await;
-                assert_eq!(embedded.err().map(|error| error.code), refused, "{}", t.name);
+                let told = embedded.err().map(|error| (error.code, error.retry_after));
+                assert_eq!(told, refused, "{}", t.name);
             }
         }
     }
