@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     MCP, Revision, agent_with_text, assert_told, call, call_request, json_of, messages, post, request,
-    text_of, with_api_token,
+    session_of, text_of, with_api_token,
 };
 use crate::support::{
     client::{Client, data, id, send},
@@ -24,12 +24,14 @@ in_both_modes!(
     values_for_the_prompt_can_be_given,
     a_client_that_goes_away_ends_the_run,
     a_call_is_taken_back_by_a_notification,
-    a_token_that_many_hold_takes_no_call_back,
+    a_client_takes_back_no_call_of_another_one_with_the_same_token,
     a_shutdown_ends_a_call_with_words,
     agents_are_listed_page_by_page,
     what_fails_is_told_in_words,
 );
 
+/// Where a session is named.
+const SESSION: &str = "mcp-session-id";
 const RULES: &str = "The harbour gate opens at half past six. The cellar is locked at night.";
 
 /// An agent with a model that a test speaks for.
@@ -171,45 +173,67 @@ async fn a_client_that_goes_away_ends_the_run(mode: Mode) {
     }
 }
 
+/// Takes a call back, in a session if there is one.
+async fn take_back(person: &Client, session: Option<&str>) {
+    let message =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    let mut request = post(person, &message);
+    if let Some(session) = session {
+        request = request.header(SESSION, session);
+    }
+    assert_eq!(send(request).await.status(), StatusCode::ACCEPTED);
+}
+
 async fn a_call_is_taken_back_by_a_notification(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
     let eve = service.signed_up("eve@example.com").await;
-    let model = Model::scripted([Reply::silent_after("Let me think about")]).await;
+    let model = Model::start().await;
     let agent = modelled(&ada, &model).await;
+    let shared = with_api_token(&ada, json!({ "agentId": agent, "role": "asker" })).await;
     let asked = json!({ "agent": agent, "question": "Well?" });
-    let request = call_request(&ada, Revision::Handshake, "ask_agent", &asked);
-    let asking = tokio::spawn(async move { messages(send(request).await).await });
-    model.wait_for_requests(1).await;
-    let take_back =
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
-    for person in [&eve, &ada] {
-        assert!(!asking.is_finished(), "a stranger takes nothing back");
-        assert_eq!(send(post(person, &take_back)).await.status(), StatusCode::ACCEPTED);
+    for (taken_back, person) in [&ada, &shared].into_iter().enumerate() {
+        model.reply(Reply::silent_after("Let me think about"));
+        let session = session_of(person).await;
+        let request = call_request(person, Revision::Handshake, "ask_agent", &asked);
+        let request = request.header(SESSION, &session);
+        let asking = tokio::spawn(async move { messages(send(request).await).await });
+        model.wait_for_requests(taken_back + 1).await;
+        for whoever in [&eve, person] {
+            assert!(!asking.is_finished(), "a stranger takes nothing back");
+            take_back(whoever, Some(&session)).await;
+        }
+        model.wait_until_abandoned(taken_back + 1).await;
+        let (_, told) = asking.await.expect("an end");
+        assert_told(&told[0]["result"], "cancelled");
     }
-    model.wait_until_abandoned(1).await;
-    let (_, told) = asking.await.expect("an end");
-    assert_told(&told[0]["result"], "cancelled");
 }
 
-async fn a_token_that_many_hold_takes_no_call_back(mode: Mode) {
+async fn a_client_takes_back_no_call_of_another_one_with_the_same_token(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
     let model = Model::start().await;
     let agent = modelled(&ada, &model).await;
-    let shared = with_api_token(&ada, json!({ "agentId": agent, "role": "asker" })).await;
-    let gate = Gate::default();
-    model.reply(Reply::gated("At half ", &gate, "past six."));
+    let token = with_api_token(&ada, json!({})).await;
+    let (one, other) = (session_of(&token).await, session_of(&token).await);
+    assert_ne!(one, other);
     let asked = json!({ "agent": agent, "question": "Well?" });
-    let request = call_request(&shared, Revision::Handshake, "ask_agent", &asked);
-    let asking = tokio::spawn(async move { messages(send(request).await).await });
-    gate.wait_until_reached().await;
-    let take_back =
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
-    assert_eq!(send(post(&shared, &take_back)).await.status(), StatusCode::ACCEPTED);
-    gate.release();
-    let (_, told) = asking.await.expect("an end");
-    assert_eq!(text_of(&told[0]["result"]), "At half past six.");
+    for session in [Some(one.as_str()), None] {
+        let gate = Gate::default();
+        model.reply(Reply::gated("At half ", &gate, "past six."));
+        let mut request = call_request(&token, Revision::Handshake, "ask_agent", &asked);
+        if let Some(session) = session {
+            request = request.header(SESSION, session);
+        }
+        let asking = tokio::spawn(async move { messages(send(request).await).await });
+        gate.wait_until_reached().await;
+        // All of them number their requests from 1.
+        take_back(&token, Some(&other)).await;
+        take_back(&token, None).await;
+        gate.release();
+        let (_, told) = asking.await.expect("an end");
+        assert_eq!(text_of(&told[0]["result"]), "At half past six.", "{session:?}");
+    }
 }
 
 async fn a_shutdown_ends_a_call_with_words(mode: Mode) {

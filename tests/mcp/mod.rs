@@ -76,7 +76,6 @@ fn call_request(person: &Client, revision: Revision, tool: &str, arguments: &Val
 async fn messages(answer: Response) -> (StatusCode, Vec<Value>) {
     let status = answer.status();
     assert!(answer.headers().contains_key("x-request-id"), "{answer:?}");
-    assert!(!answer.headers().contains_key("mcp-session-id"), "there are no sessions: {answer:?}");
     if answer.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream") {
         return (status, sse::events(answer).await.iter().map(sse::SseEvent::json).collect());
     }
@@ -85,9 +84,24 @@ async fn messages(answer: Response) -> (StatusCode, Vec<Value>) {
     (status, vec![message])
 }
 
+/// Does the handshake, and returns the session that it names.
+async fn session_of(person: &Client) -> String {
+    let client = json!({ "name": "test", "version": "1" });
+    let params =
+        json!({ "protocolVersion": Revision::Handshake.version(), "capabilities": {}, "clientInfo": client });
+    let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+    let answer = send(post(person, &message)).await;
+    let session = answer.headers().get("mcp-session-id").and_then(|name| name.to_str().ok());
+    session.unwrap_or_else(|| panic!("no session in {answer:?}")).to_owned()
+}
+
 /// The last message of an answer: the response to the request.
 async fn response(request: RequestBuilder) -> Value {
-    let (status, mut messages) = messages(send(request).await).await;
+    last_of(send(request).await).await
+}
+
+async fn last_of(answer: Response) -> Value {
+    let (status, mut messages) = messages(answer).await;
     let last = messages.pop().expect("a message");
     assert_eq!((status, &last["jsonrpc"]), (StatusCode::OK, &json!("2.0")), "{last:#}");
     last
@@ -95,7 +109,9 @@ async fn response(request: RequestBuilder) -> Value {
 
 /// The result of a request that succeeds.
 async fn result(person: &Client, revision: Revision, method: &str, params: Value) -> Value {
-    let mut response = response(request(person, revision, method, params)).await;
+    let answer = send(request(person, revision, method, params)).await;
+    assert!(!answer.headers().contains_key("mcp-session-id"), "the handshake alone names one: {answer:?}");
+    let mut response = last_of(answer).await;
     assert_eq!((&response["id"], response.get("error")), (&json!(1), None), "{response:#}");
     response["result"].take()
 }

@@ -17,7 +17,7 @@ in_both_modes!(
     what_is_no_message_is_refused_in_words,
     clients_that_take_anything_or_write_a_slash_behind_the_path_are_answered,
     methods_and_versions_that_nobody_knows_are_refused,
-    there_are_no_sessions_to_open_or_to_end,
+    there_are_no_streams_to_open_and_no_sessions_to_end,
     a_body_is_taken_up_to_its_limit,
     messages_that_would_be_far_larger_in_memory_are_refused,
     what_an_error_repeats_is_cut,
@@ -134,7 +134,7 @@ async fn methods_and_versions_that_nobody_knows_are_refused(mode: Mode) {
     assert_eq!(text_of(&asked), "{\"results\":[]}");
 }
 
-async fn there_are_no_sessions_to_open_or_to_end(mode: Mode) {
+async fn there_are_no_streams_to_open_and_no_sessions_to_end(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
     for method in [Method::GET, Method::DELETE, Method::PUT] {

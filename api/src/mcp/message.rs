@@ -34,6 +34,8 @@ pub(super) struct MessageOutline {
     pub(super) cancels: Option<Value>,
     /// Whether it calls a tool.
     pub(super) is_call: bool,
+    /// Whether it begins a session.
+    pub(super) is_handshake: bool,
 }
 
 impl MessageOutline {
@@ -60,6 +62,7 @@ impl MessageOutline {
             id: fields.get("id").cloned(),
             cancels: cancelled.filter(|_| method == "notifications/cancelled").cloned(),
             is_call: method == "tools/call",
+            is_handshake: method == "initialize",
         })
     }
 

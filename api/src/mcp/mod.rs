@@ -1,5 +1,6 @@
 //! The service as a server of the Model Context Protocol, for assistants that search the documents and ask the agents. It speaks
-//! the revision without sessions and the handshake of the ones before, and keeps nothing between two requests but what runs.
+//! the revision without sessions and the handshake of the ones before, and keeps nothing between two requests but what runs: a session
+//! is a name, by which a client can take back its own calls.
 //! It calls the services, like every face, and nothing but the router calls it.
 
 mod admission;
@@ -35,8 +36,12 @@ use tracing::Span;
 
 pub(crate) use self::message::error_response;
 use self::{
-    arguments::CallArguments, context::CallContext, message::MessageOutline, running::RunningCalls,
-    served::ServedServices, server::McpServer,
+    arguments::CallArguments,
+    context::CallContext,
+    message::MessageOutline,
+    running::{RunningCalls, SessionId},
+    served::ServedServices,
+    server::McpServer,
 };
 use crate::{
     auth::{
@@ -116,11 +121,12 @@ impl McpEndpoint {
         let sent = Request::from_parts(parts.clone(), body);
         let sent = state.bodies.read(sent, SenderTrust::Known).await?;
         let outline = MessageOutline::of(&sent.value)?;
-        let actor = caller.actor();
-        if let Some(id) = &outline.cancels {
-            self.running.cancel(&actor, id);
+        let (actor, session) = (caller.actor(), SessionId::take_from(&mut parts.headers));
+        if let (Some(session), Some(id)) = (session, &outline.cancels) {
+            self.running.cancel(&actor, session, id);
         }
-        let running = outline.call_id().and_then(|id| self.running.begin(&actor, id)).map(Arc::new);
+        let called = session.zip(outline.call_id());
+        let running = called.map(|(session, id)| Arc::new(self.running.begin(&actor, session, id)));
         let (text, arguments) = CallArguments::part_from(sent, outline.is_call)?;
         let (shutdown, span) = (parts.extensions.get::<Shutdown>().cloned(), Span::current());
         parts.extensions.insert(CallContext { actor, address, arguments, running, shutdown, span });
@@ -134,7 +140,11 @@ impl McpEndpoint {
             Some(opened) => Box::pin(opened.while_in_force(answering)).await?,
             None => answering.await?,
         };
-        Ok(finished(answer.map(Body::new), outline.id.as_ref()).await)
+        let mut answer = finished(answer.map(Body::new), outline.id.as_ref()).await;
+        if outline.is_handshake {
+            SessionId::generate().put_into(answer.headers_mut());
+        }
+        Ok(answer)
     }
 }
 

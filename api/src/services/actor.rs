@@ -298,7 +298,7 @@ impl Actor {
     }
 
     /// Whether the credential is one that many may hold, who are nobody to one another.
-    pub(crate) fn is_shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         self.token.is_some_and(TokenScope::is_shared)
     }
 
