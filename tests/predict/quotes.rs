@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     client::{Client, id},
+    model::{Model, Reply},
     service::{Mode, Service},
 };
 
@@ -209,5 +210,28 @@ async fn what_is_told_of_something_else_is_not_quoted_for_the_words_that_both_ha
     {
         let (_, quoted) = quotes(&client, &agent, question).await;
         assert_eq!(quoted.len(), 1, "{question}: {quoted:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quotation_that_is_adapted_to_the_answer_is_verified_and_told_in_the_documents_words() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    let text = "Before the season begins, the keeper’s lamp has to be cleaned. The gate opens at six.";
+    let document = client.ingest(&json!({"name": "note", "type": "TXT", "content": text})).await;
+    let agent = json!({"name": "guide", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = client.create_agent(&agent).await;
+    client.link(id(&agent), id(&document)).await;
+    for (said, quote, verified) in [
+        ("\"The keeper's lamp has to be cleaned\" [1].", "the keeper’s lamp has to be cleaned", true),
+        ("They write \"the gate opens at six\" [1].", "The gate opens at six", true),
+        ("They write \"the Gate opens at six\" [1].", "the Gate opens at six", false),
+    ] {
+        model.reply(Reply::text(said));
+        let question = json!({"input": {"input": "When does the gate open, and what of the lamp?"}});
+        let (_, answer) = client.ask(id(&agent), &question).await;
+        let cited = &answer["trace"]["citations"][0];
+        assert_eq!((&cited["quote"], &cited["verified"]), (&json!(quote), &json!(verified)), "{answer:#}");
     }
 }

@@ -138,7 +138,11 @@ impl<'a> MarkerReader<'a> {
         let since = said.get(from..).unwrap_or_default();
         let sources = self.sources;
         let own = || sources.iter().enumerate().filter(move |(_, source)| source.n == n);
-        let is_said = |source: &SourceRow| !source.quote.is_empty() && since.contains(&source.quote);
+        // The answer's sentence may have given the first letter another case.
+        let is_said = |source: &SourceRow| {
+            let mut words = source.quote.chars();
+            words.next().is_some() && since.contains(words.as_str())
+        };
         let of_words: Vec<usize> = own().filter(|(_, source)| is_said(source)).map(|(at, _)| at).collect();
         let at = of_words
             .first()

@@ -19,7 +19,7 @@ pub(super) use self::{
     markdown::{closing_parenthesis, is_label, link_target},
     markers::{MAX_MARKER_CHARACTERS, marker_length, may_stand_in_marker, read_numbers, written_markers},
 };
-use super::quote::{QuotedSpan, is_unspaced, quoted_spans, verify_quote};
+use super::quote::{FoundQuote, QuotedSpan, find_quote, is_unspaced, quoted_spans};
 
 /// A numbered passage that the model was given.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +37,8 @@ pub(crate) struct CitableSource<'a> {
 pub(crate) struct AnswerCitation {
     /// The passage's number.
     pub(crate) n: usize,
-    /// The words that the model quoted before the marker, or else the passage's best sentence for the claim; empty only
-    /// if the passage is.
+    /// The words that the model quoted before the marker, as the passage has them if it has them otherwise; or else the passage's best
+    /// sentence for the claim. Empty only if the passage is.
     pub(crate) quote: String,
     /// The model quoted, and the passage says so.
     pub(crate) verified: bool,
@@ -204,10 +204,19 @@ impl CitedWording {
         match self {
             Self::Quote(QuotedWords { words, written, plain }) => {
                 let spellings = written.iter().chain([words]).chain(plain);
-                let mut looked_up = spellings.map(|spelling| (spelling, verify_quote(spelling, passage)));
-                let (quote, range) = looked_up.find(|(_, range)| range.is_some()).unwrap_or((words, None));
-                let verified = range.is_some();
-                AnswerCitation { n, quote: quote.clone(), verified, range, markers: Vec::new() }
+                let found: Vec<(&String, FoundQuote)> = spellings
+                    .filter_map(|spelling| find_quote(spelling, passage).map(|found| (spelling, found)))
+                    .collect();
+                let literal = found.iter().find(|(_, found)| found.is_literal);
+                let (quote, range) = match literal.or(found.first()) {
+                    Some((spelling, FoundQuote { range, is_literal })) => {
+                        let own = || passage[range.clone()].to_owned();
+                        let quote = if *is_literal { (*spelling).clone() } else { own() };
+                        (quote, Some(range.clone()))
+                    }
+                    None => (words.clone(), None),
+                };
+                AnswerCitation { n, quote, verified: range.is_some(), range, markers: Vec::new() }
             }
             Self::Claim(claim) => {
                 let range = sentences.of_claim(claim, source);

@@ -3,9 +3,12 @@
 //! A quotation counts as found only if the source has the same words in the same order. What may differ is how a text is set,
 //! never what it says: white space, ligatures, accents in one piece or in two. An ellipsis stands for a few words of the same
 //! source that were left out between others: what is left out can turn a meaning round, so that each part has to be a quotation
-//! by itself, and to stand near the one before it. Nothing else may differ, neither case nor punctuation, dashes or quotation
-//! marks, and a match must not begin or end inside a word or a number: "rose to 10" is not a quotation of "rose to 100", nor
-//! "5 degrees" of "-5 degrees".
+//! by itself, and to stand near the one before it. Where the source has no such words, those will do that differ in the form of apostrophes,
+//! quotation marks, hyphens and dashes, or in the case of the first letter, as a sentence gives it (`adapted.rs`); the source's are shown then.
+//! Nothing else may differ, neither case nor punctuation, and a match must not begin or end inside a word or a number: "rose to 10" is not a
+//! quotation of "rose to 100", nor "5 degrees" of "-5 degrees".
+
+mod adapted;
 
 use std::ops::Range;
 
@@ -21,34 +24,76 @@ const MAX_OMITTED: usize = 150;
 /// The most places of the first part behind which the others are looked for.
 const MAX_STARTS: usize = 50;
 
+/// Where a quotation stands in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FoundQuote {
+    /// From the first quoted word to the last, in bytes.
+    pub(super) range: Range<usize>,
+    /// Whether the text has it but for how it is set: it is written otherwise there, if not.
+    pub(super) is_literal: bool,
+}
+
 /// Finds a quotation in a text: the byte range from the first quoted word to the last, or `None`.
 ///
 /// Parts between ellipses (`…`, `...`, `. . .`, `[...]`, `(…)`) must stand in the text in the same order, with few
 /// characters between two of them, and have several words each.
 /// Takes time in proportion to both lengths.
 pub fn verify_quote(quote: &str, text: &str) -> Option<Range<usize>> {
-    let stored = NormalizedText::of(text);
-    let parts = parts_between_ellipses(quote);
-    if let [part] = parts.as_slice() {
-        return stored.whole(&NormalizedText::of(part));
-    }
-    // The source may have the ellipsis itself.
-    if let Some(found) = stored.whole(&NormalizedText::of(quote)).filter(|_| !parts.is_empty()) {
-        return Some(found);
-    }
-    let are_long = parts.iter().all(|part| has_several_words(part));
-    let parts: Vec<NormalizedText<'_>> = parts.into_iter().map(NormalizedText::of).collect();
-    let (first, others) = parts.split_first().filter(|_| are_long)?;
-    let mut from = 0;
-    for _ in 0..MAX_STARTS {
-        let start = stored.find(&first.units, from..stored.units.len())?;
-        if let Some(end) = stored.end_of(others, start + first.units.len()) {
-            return stored.bytes(start..end);
-        }
-        from = start + 1;
-    }
-    None
+    find_quote(quote, text).map(|found| found.range)
 }
+
+/// [`verify_quote`], and whether the text has these very words.
+pub(super) fn find_quote(quote: &str, text: &str) -> Option<FoundQuote> {
+    let (quote, stored) = (QuoteParts::of(quote), NormalizedText::of(text));
+    if let Some(range) = quote.find_in(&stored, &|_| true) {
+        return Some(FoundQuote { range, is_literal: true });
+    }
+    adapted::find(quote, stored).map(|range| FoundQuote { range, is_literal: false })
+}
+
+/// A quotation, and the parts of it between ellipses.
+struct QuoteParts<'a> {
+    whole: NormalizedText<'a>,
+    parts: Vec<NormalizedText<'a>>,
+    /// Whether each part is a quotation by itself.
+    are_long: bool,
+}
+
+impl<'a> QuoteParts<'a> {
+    fn of(quote: &'a str) -> Self {
+        let parts = parts_between_ellipses(quote);
+        let are_long = parts.iter().all(|part| has_several_words(part));
+        let parts = parts.into_iter().map(NormalizedText::of).collect();
+        Self { whole: NormalizedText::of(quote), parts, are_long }
+    }
+
+    /// Where it stands in a text, from a place on that `may_begin`.
+    fn find_in(&self, stored: &NormalizedText<'_>, may_begin: PlaceTest<'_>) -> Option<Range<usize>> {
+        let (first, others) = self.parts.split_first()?;
+        if others.is_empty() {
+            return stored.whole(first, may_begin);
+        }
+        // The source may have the ellipsis itself.
+        if let Some(found) = stored.whole(&self.whole, may_begin) {
+            return Some(found);
+        }
+        if !self.are_long {
+            return None;
+        }
+        let mut from = 0;
+        for _ in 0..MAX_STARTS {
+            let start = stored.find_from(&first.units, from..stored.units.len(), may_begin)?;
+            if let Some(end) = stored.end_of(others, start + first.units.len()) {
+                return stored.bytes(start..end);
+            }
+            from = start + 1;
+        }
+        None
+    }
+}
+
+/// Whether a quotation may begin with a unit of a text.
+type PlaceTest<'a> = &'a dyn Fn(usize) -> bool;
 
 /// Finds a quotation that a person has shortened, who knows what was left out: as [`verify_quote`], with parts of any length and
 /// however far apart.
@@ -126,9 +171,9 @@ impl<'a> NormalizedText<'a> {
         Some(units.first()?.bytes.start..units.last()?.bytes.end)
     }
 
-    /// The bytes of the first place at which all of another text stands.
-    fn whole(&self, other: &Self) -> Option<Range<usize>> {
-        let at = self.find(&other.units, 0..self.units.len())?;
+    /// The bytes of the first place that `may_begin` at which all of another text stands.
+    fn whole(&self, other: &Self, may_begin: PlaceTest<'_>) -> Option<Range<usize>> {
+        let at = self.find_from(&other.units, 0..self.units.len(), may_begin)?;
         self.bytes(at..at + other.units.len())
     }
 
@@ -140,8 +185,18 @@ impl<'a> NormalizedText<'a> {
         })
     }
 
-    /// The first place within `within` at which `part` stands (Knuth-Morris-Pratt).
+    /// The first place within `within` at which `part` stands.
     fn find(&self, part: &[NormalizedChar], within: Range<usize>) -> Option<usize> {
+        self.find_from(part, within, &|_| true)
+    }
+
+    /// The same, of the places that `may_begin` (Knuth-Morris-Pratt).
+    fn find_from(
+        &self,
+        part: &[NormalizedChar],
+        within: Range<usize>,
+        may_begin: PlaceTest<'_>,
+    ) -> Option<usize> {
         let mut borders = vec![0; part.len()];
         let mut length = 0;
         for at in 1..part.len() {
@@ -159,7 +214,7 @@ impl<'a> NormalizedText<'a> {
             length += usize::from(unit.character == part.get(length)?.character);
             if length == part.len() {
                 let start = at + 1 - length;
-                if self.is_whole(start, at + 1) {
+                if self.is_whole(start, at + 1) && may_begin(start) {
                     return Some(start);
                 }
                 length = borders[length - 1];

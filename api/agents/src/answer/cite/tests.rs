@@ -64,6 +64,23 @@ fn marks_of_emphasis_in_a_quotation_are_the_models_own_unless_the_source_has_the
 }
 
 #[test]
+fn of_a_quotation_that_is_adapted_to_the_answer_the_passages_own_words_are_told() {
+    let text = "It’s the keeper’s lamp. The gate opens at six, and the lamp is lit at dusk.";
+    for (answer, quote) in [
+        ("\"It's the keeper's lamp\" [1]", "It’s the keeper’s lamp"),
+        ("As they say, “the gate opens at six” [1].", "The gate opens at six"),
+        ("“The lamp is lit at dusk.” [1]", "the lamp is lit at dusk."),
+        ("“**The lamp is lit at dusk.**” [1]", "the lamp is lit at dusk."),
+    ] {
+        let cited = cite("", answer, &[source(1, text)], &first_sentence).remove(0);
+        assert_eq!((cited.quote.as_str(), cited.verified), (quote, true), "{answer}");
+        assert_eq!(cited.range.map(|range| &text[range]), Some(quote), "{answer}");
+    }
+    let both = "“The gate opens at six” [1]. So “the gate opens at six” [1].";
+    assert_eq!(cite("", both, &[source(1, text)], &first_sentence).len(), 1);
+}
+
+#[test]
 fn a_citation_knows_each_of_the_markers_that_stand_for_it() {
     let written = |answer: &str| -> Vec<(usize, Vec<String>)> {
         let text = |markers: &[Range<usize>]| markers.iter().map(|m| answer[m.clone()].to_owned()).collect();

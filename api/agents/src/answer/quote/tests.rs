@@ -1,6 +1,6 @@
 //! What counts as a quotation, and what does not.
 
-use super::{quoted_spans, verify_quote};
+use super::{find_quote, quoted_spans, verify_quote};
 
 fn found<'a>(quote: &str, text: &'a str) -> Option<&'a str> {
     verify_quote(quote, text).map(|range| &text[range])
@@ -127,9 +127,9 @@ fn a_quotation_with_an_ellipsis_is_looked_for_at_once_in_a_repetitive_text() {
 }
 
 #[test]
-fn other_words_case_punctuation_and_marks_are_not_tolerated() {
+fn other_words_case_and_punctuation_are_not_tolerated() {
     let text = "The sky is blue, she said: “it’s late” – always.";
-    for quote in ["the sky is blue", "The sky is blue.", "“it's late”", "late” - always", "The sky was blue"]
+    for quote in ["the Sky is blue", "The sky is blue.", "it s late", "late” — always", "The sky was blue"]
     {
         assert!(found(quote, text).is_none(), "{quote}");
     }
@@ -147,7 +147,7 @@ fn other_words_case_punctuation_and_marks_are_not_tolerated() {
         "who did strike",
         "who did not not strike",
         "In 2023, the company",
-        "in 2023 the company",
+        "in 2023 The company",
         "IN 2023 THE COMPANY",
         "the com pany",
         "thecompany",
@@ -158,6 +158,54 @@ fn other_words_case_punctuation_and_marks_are_not_tolerated() {
         assert!(found(quote, text).is_none(), "{quote}");
     }
     assert!(found("In 2023 the company paid 4.2 million euros", text).is_some());
+}
+
+#[test]
+fn signs_of_another_form_are_the_same_and_what_the_text_has_literally_comes_first() {
+    let text = "She said: “it’s late” – always. A well\u{2011}known rule of 1990–1995.";
+    for quote in ["“it's late”", "\"it’s late\" - always", "A well-known rule", "rule of 1990-1995"] {
+        let found = find_quote(quote, text).unwrap_or_else(|| panic!("{quote}"));
+        assert!(!found.is_literal, "{quote}");
+    }
+    assert_eq!(found("\"it's late\" - always", text), Some("“it’s late” – always"));
+    assert!(find_quote("“it’s late” –", text).is_some_and(|found| found.is_literal));
+    let twice = "It’s very late. It's very late.";
+    assert_eq!(find_quote("It's very late", twice).map(|found| found.range.start), twice.find("It's"));
+    // A sign is no other one.
+    for quote in ["1990—1995", "5 degrees in May", "-5 degrees in June"] {
+        assert!(found(quote, "1990–1995: −5 degrees in May, 5 degrees in June").is_none(), "{quote}");
+    }
+    assert!(found("-5 degrees in May", "It was −5 degrees in May").is_some());
+}
+
+#[test]
+fn the_case_of_the_first_letter_is_the_sentences_and_no_names() {
+    let text = "The pump has to be primed. Before that, the valve is closed.\n\nPolish workers did it.\n- Élan counts.";
+    for (quote, stored) in [
+        ("the pump has to be", "The pump has to be"),
+        ("The valve is closed", "the valve is closed"),
+        ("polish workers did it", "Polish workers did it"),
+        ("élan counts", "Élan counts"),
+        ("the pump has to be … Before that, the valve", "The pump has to be primed. Before that, the valve"),
+    ] {
+        assert_eq!(found(quote, text), Some(stored), "{quote}");
+        assert!(find_quote(quote, text).is_some_and(|found| !found.is_literal), "{quote}");
+    }
+    for (quote, text) in [
+        ("polish workers did it", "They say that Polish workers did it."),
+        ("polish workers did it", "They say that\nPolish workers did it."),
+        ("us and them alone", "For US and them alone."),
+        ("the Pump has to be", "The pump has to be primed."),
+        ("The pump Has to be", "the pump has to be primed."),
+        ("he pump has to be", "The pump has to be primed."),
+        ("ß is a letter of it", "SS is a letter of it."),
+        ("the pump is … Before that, The valve", "The pump is primed. Before that, the valve is closed."),
+    ] {
+        assert!(found(quote, text).is_none(), "{quote}");
+    }
+    // A place that no sentence begins at is passed over.
+    let twice = "The Polish workers left. Polish workers left.";
+    assert_eq!(find_quote("polish workers left", twice).map(|found| found.range.start), Some(25));
 }
 
 #[test]
