@@ -134,6 +134,15 @@ async fn files_have_attributes_and_searches_filter_by_them(mode: Mode) {
         (is("lte", "year", json!(2026)), vec![0, 1]),
         (is("in", "kind", json!(["sea", "air"])), vec![0]),
         (is("nin", "kind", json!(["sea", "air"])), vec![1, 2]),
+        // Values of another type are neither equal nor in an order, and texts are in that of their letters.
+        (is("eq", "year", json!("2024")), vec![]),
+        (is("lt", "kind", json!(5)), vec![]),
+        (is("gt", "kind", json!("land")), vec![0]),
+        (is("nin", "year", json!([2024, 2025])), vec![1, 2]),
+        (
+            any(json!([all(json!([is("lt", "year", json!(2026))])), is("in", "kind", json!(["land"]))])),
+            vec![0, 1],
+        ),
         (all(json!([is("gte", "year", json!(2024)), is("eq", "kind", json!("land"))])), vec![1]),
         (any(json!([is("eq", "kind", json!("sea")), is("eq", "kind", json!("land"))])), vec![0, 1]),
         (all(json!([is("eq", "kind", json!("sea")), is("eq", "kind", json!("land"))])), vec![]),
