@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use lectern_embed::{EmbedError, Embedder, EmbeddingModels, ModelState};
 use lectern_shared::{
     compute::ComputePool,
-    ids::{UserId, WorkspaceId},
+    ids::WorkspaceId,
     metrics::{EmbeddingPurpose, Metrics},
 };
 use tokio::time::Instant;
@@ -40,7 +40,7 @@ pub(crate) struct TextEmbedder {
     embedder: Arc<dyn Embedder>,
     service: EmbeddingService,
     workspace: WorkspaceId,
-    user: UserId,
+    actor: Actor,
 }
 
 /// The vectors of texts, and how many tokens of them were read.
@@ -71,8 +71,8 @@ impl EmbeddingService {
         let embedder = self.models.wait_until_opened().await;
         match (embedder, self.models.state()) {
             (Some(embedder), _) => {
-                let (service, user) = (self.clone(), actor.user);
-                Ok(Some(TextEmbedder { embedder, service, workspace, user }))
+                let (service, actor) = (self.clone(), actor.clone());
+                Ok(Some(TextEmbedder { embedder, service, workspace, actor }))
             }
             (None, ModelState::Off) => Ok(None),
             (
@@ -104,10 +104,15 @@ impl TextEmbedder {
     }
 
     /// A vector for each text, as passages of documents have them.
+    ///
+    /// # Errors
+    /// 503 when too many texts wait already; 403 when the workspace has used what it may by the time of its turn.
     pub(crate) async fn embed(&self, texts: Vec<String>) -> Result<EmbeddedTexts, ApiError> {
         let EmbeddingService { metrics, usage, line, .. } = &self.service;
         let bytes: usize = texts.iter().map(String::len).sum();
-        let _turn = line.turn(self.workspace, self.user, bytes).await.map_err(of_turn)?;
+        let _turn = line.turn(self.workspace, self.actor.user, bytes).await.map_err(of_turn)?;
+        // Those that had their turns meanwhile may have used up what was left.
+        usage.admit(&self.actor).await?;
         let (began, count) = (Instant::now(), texts.len());
         let (texts, tokens) = self.count_tokens(texts).await?;
         // Whoever hangs up before the end has used them.
@@ -178,6 +183,7 @@ mod tests {
     use lectern_embed::testing::Synonyms;
     use lectern_shared::{
         clock::Clock,
+        ids::UserId,
         model::workspace::{Role, WorkspaceQuotas},
     };
 
@@ -217,6 +223,7 @@ mod tests {
             let service = service(&t.db, words());
             let quotas = WorkspaceQuotas { tokens_per_month: Some(3), ..WorkspaceQuotas::default() };
             let actor = Actor::new(UserId::generate(), workspace, Role::Editor, quotas, None);
+            let waiting = service.open(&actor).await.unwrap().unwrap();
             for used in [2, 4] {
                 let embedder = service.open(&actor).await.unwrap().unwrap();
                 embedder.embed(vec!["dog".to_owned(), "rain".to_owned()]).await.unwrap();
@@ -224,6 +231,8 @@ mod tests {
                 assert_eq!(counted.tokens, used, "{}", t.name);
             }
             assert_eq!(service.open(&actor).await.err().unwrap().code, "quota_exceeded", "{}", t.name);
+            let refused = waiting.embed(vec!["dog".to_owned()]).await.err().unwrap();
+            assert_eq!(refused.code, "quota_exceeded", "it waited for its turn: {}", t.name);
         }
     }
 
