@@ -116,7 +116,7 @@ async fn create(
                 let encoder = ResponseStream::new(run, attributes);
                 streamed(running, encoder, shutdown).await
             } else {
-                until_stopped(shutdown.as_ref(), whole(running, run, attributes)).await
+                until_stopped(shutdown.as_ref(), Box::pin(whole(running, run, attributes))).await
             }
         })
         .await

@@ -334,6 +334,7 @@ pub(super) fn batch_example() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::openai::entries::attributes;
 
     #[test]
     fn every_state_has_one_of_the_words_that_clients_know_and_is_found_by_it() {
