@@ -157,7 +157,7 @@ fn main() -> ExitCode {
             let documents = Runtime::reindex(settings).await?;
             say(&format!("queued: {documents}; they are indexed when the service runs"))
         }
-        LecternCommand::Reembed => reembed::run(settings).await,
+        LecternCommand::Reembed => Box::pin(reembed::run(settings)).await,
         LecternCommand::Reingest(args) => reingest::run(settings, args).await,
         LecternCommand::Reencrypt => reencrypt::command::run(settings).await,
         LecternCommand::Backup(args) => Box::pin(backup::command::make(&settings, &args)).await,
