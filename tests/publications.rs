@@ -152,7 +152,7 @@ async fn an_agent_is_published_shown_replaced_and_taken_away(mode: Mode) {
         .filter(|line| line["target"] == json!({ "kind": "agent", "id": agent }))
         .filter_map(|line| line["action"].as_str())
         .collect();
-    assert_eq!(told, ["published", "published", "published", "unpublished"], "{log:#}");
+    assert_eq!(told, ["agent_created", "published", "published", "published", "unpublished"], "{log:#}");
 }
 
 async fn an_address_is_one_agents_alone(mode: Mode) {

@@ -23,6 +23,12 @@ pub fn shown(url: &Url) -> String {
     format!("{bare}?{}", names.join("&"))
 }
 
+/// The scheme, host and port of an address on the web, where nothing of it may be shown that could be a key: paths hold some, too.
+pub fn origin(address: &str) -> Option<String> {
+    let origin = Url::parse(address).ok()?.origin();
+    origin.is_tuple().then(|| origin.ascii_serialization())
+}
+
 /// A text that was to be an address, or to have some, without what [`shown`] leaves out; none when what stands before an `@` may be a
 /// password.
 pub fn shown_text(text: &str) -> Option<String> {
@@ -73,6 +79,18 @@ fn names_key(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_an_address_that_may_hold_a_key_anywhere_its_host_is_told() {
+        for (address, expected) in [
+            ("https://ada:secret@hooks.example/T0/secret?key=secret#secret", Some("https://hooks.example")),
+            ("HTTP://Box.example:8080", Some("http://box.example:8080")),
+            ("mailto:ada@example.com", None),
+            ("hooks.example", None),
+        ] {
+            assert_eq!(origin(address).as_deref(), expected, "{address}");
+        }
+    }
 
     #[test]
     fn an_address_is_shown_without_what_may_be_a_secret() {

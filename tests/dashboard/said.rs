@@ -274,6 +274,8 @@ async fn the_audit_log_names_what_is_there_still_and_shows_its_id(mode: Mode) {
         let cell = format!("{kind} <span dir=\"auto\">{name}</span><div class=\"note\">{id}</div></td>");
         assert!(page.contains(&cell), "{cell}: {page}");
     }
+    let invited = "member invited<div class=\"note\" dir=\"auto\">to editor</div>";
+    assert!(page.contains(invited), "which right was given: {page}");
     assert!(
         page.contains(&format!("collection {}</td>", id(&collection))),
         "it has no name any more: {page}"

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Team, accept, api_token, assert_no_workspace, assert_refused, ingested, user_id};
 use crate::support::{
-    client::{Client, PASSWORD, data, id, send},
+    client::{Client, PASSWORD, data, envelope, id, send},
     in_both_modes,
     service::{Mode, Service},
     web::Web,
@@ -26,6 +26,7 @@ in_both_modes!(
     a_deleted_workspace_is_gone_with_everything_in_it,
     the_audit_log_tells_who_did_what_to_what,
     deletions_exports_and_other_receivers_are_in_the_audit_log,
+    the_audit_log_says_which_right_changed_and_where_things_lead,
     an_account_owns_a_hundred_workspaces_however_it_comes_to_them,
 );
 
@@ -276,6 +277,68 @@ async fn deletions_exports_and_other_receivers_are_in_the_audit_log(mode: Mode) 
             ("deleted", "evaluation_case"),
             ("deleted", "prompt"),
             ("deleted", "tag"),
+        ]
+    );
+}
+
+async fn the_audit_log_says_which_right_changed_and_where_things_lead(mode: Mode) {
+    let (one, other) = ("https://one.example/hidden", "https://other.example/hidden");
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let owner = &team.owner;
+    let bob = team.joined(&service, "bob", "editor").await;
+    team.give(&bob, "builder").await;
+    owner.create("/api-tokens", &json!({ "description": "a script's", "role": "asker" })).await;
+    let model = |at: &str| json!({ "model": "m", "provider": "openai-compatible", "base_url": at });
+    let agent = json!({ "name": "Clerk", "type": "CHATVENDOR", "llm": model(one) });
+    let agent = format!("/agents/{}", id(&owner.create_agent(&agent).await));
+    data(owner.patch(&agent, &json!({ "name": "Usher" })).await);
+    data(owner.patch(&agent, &json!({ "llm": model(other) })).await);
+    for access in ["members", "public"] {
+        let page = json!({ "slug": "help", "access": access });
+        let published = owner.request(Method::PUT, &format!("{agent}/publication")).json(&page);
+        data(envelope(send(published).await).await);
+    }
+    let api = |at: &str| json!({ "openApiUrl": at });
+    let tool = json!({ "name": "api", "type": "OPENAPI", "metadata": api(one) });
+    let tool = format!("/tools/{}", id(&owner.create("/tools", &tool).await));
+    data(owner.patch(&tool, &json!({ "metadata": api(other) })).await);
+    let source = json!({ "name": "Pages", "type": "site", "config": { "url": one } });
+    let source = format!("/sources/{}", id(&owner.create("/sources", &source).await));
+    data(owner.patch(&source, &json!({ "config": { "url": other } })).await);
+
+    let log = owner.read(&team.path("/audit?limit=200")).await;
+    assert!(!log.to_string().contains("hidden"), "the path of an address may be a key: {log:#}");
+    let told: Vec<(&str, &str, Value)> = log
+        .as_array()
+        .expect("a list")
+        .iter()
+        .rev()
+        .map(|line| (text(line, "/action"), text(line, "/target/kind"), line["details"].clone()))
+        .collect();
+    let moved = json!({ "from": "https://one.example", "to": "https://other.example" });
+    let asked = "openai-compatible https://one.example";
+    assert_eq!(
+        told,
+        [
+            ("workspace_created", "workspace", Value::Null),
+            ("member_invited", "invitation", json!({ "to": "editor" })),
+            ("member_joined", "user", json!({ "to": "editor" })),
+            ("role_changed", "user", json!({ "from": "editor", "to": "builder" })),
+            ("token_created", "api_token", json!({ "role": "asker" })),
+            ("agent_created", "agent", json!({ "to": asked })),
+            (
+                "address_changed",
+                "agent",
+                json!({ "from": asked, "to": "openai-compatible https://other.example" })
+            ),
+            ("published", "agent", json!({ "to": "members" })),
+            ("published", "agent", json!({ "from": "members", "to": "public" })),
+            ("tool_created", "tool", json!({ "to": "https://one.example", "type": "OPENAPI" })),
+            ("address_changed", "tool", moved.clone()),
+            ("source_created", "source", json!({ "to": "https://one.example", "type": "site" })),
+            ("address_changed", "source", moved),
         ]
     );
 }

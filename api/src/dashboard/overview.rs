@@ -13,6 +13,7 @@ use lectern_shared::{
     clock::{Clock, Timestamp},
     ids::JobId,
     model::{
+        Json,
         audit::AuditAction,
         job::{JobPhase, JobRecord},
     },
@@ -93,6 +94,8 @@ struct AuditRow {
     at: Timestamp,
     who: String,
     what: String,
+    /// What is said further of it.
+    details: String,
     kind: String,
     /// Of what it was done to, if that has one and is there still.
     name: String,
@@ -218,6 +221,7 @@ pub(super) async fn audit(State(audit): State<AuditService>, visitor: Visitor, u
         at: event.at,
         who: who_did(&event, &names),
         what: event.action.as_str().replace('_', " "),
+        details: details_of(&event),
         name: names.of_target(&event).unwrap_or_default().to_owned(),
         kind: event.target_kind.replace('_', " "),
         id: event.target_id,
@@ -240,6 +244,16 @@ fn who_did(event: &AuditEvent, names: &AuditNames) -> String {
         None if is_by_source => format!("{who}, by a source"),
         None => who,
     }
+}
+
+/// What a line of the audit log says further, in words.
+fn details_of(event: &AuditEvent) -> String {
+    let Some(Json(details)) = &event.details else { return String::new() };
+    let said = details.pairs().map(|(name, value)| match name {
+        "from" | "to" => format!("{name} {value}"),
+        _ => format!("{name}: {value}"),
+    });
+    said.collect::<Vec<_>>().join(", ")
 }
 
 /// A visitor who is the operator's admin.
@@ -350,6 +364,7 @@ mod tests {
             target_id: somebody.to_string(),
             address: None,
             request_id: request.map(str::to_owned),
+            details: None,
         };
         let said = |event: &AuditEvent| who_did(event, &AuditNames::default());
         let by_hand = line(somebody, AuditAction::Deleted, Some("a request"));

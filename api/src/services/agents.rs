@@ -20,7 +20,7 @@ use lectern_shared::{
     model::{
         Json,
         agent::{Agent, AgentType, LlmConfig},
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         tag::Tag,
     },
     secrets::{CiphertextLocation, Keyring, is_mask_of, mask},
@@ -322,6 +322,8 @@ impl AgentService {
         set_tags(&mut tx, workspace, id, new.tags).await?;
         let tags = db::tags::of_agent(&mut tx, workspace, id).await?;
         let queued = self.link_first(&mut tx, owner, id, links).await?;
+        let details = AuditDetails::change(None, Some(address::told(&agent.llm.0)));
+        self.audit.note_with(&mut tx, actor, AuditAction::AgentCreated, "agent", id, details).await?;
         if agent.llm_key_sealed.is_some() {
             self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "agent", id).await?;
         }

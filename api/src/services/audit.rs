@@ -9,7 +9,10 @@ use lectern_db::{self as db, Db, DbError, Tx, audit::AuditEvent};
 use lectern_shared::{
     clock::Clock,
     ids::{ApiTokenId, AuditEventId, UserId},
-    model::audit::AuditAction,
+    model::{
+        Json,
+        audit::{AuditAction, AuditDetails},
+    },
 };
 use uuid::Uuid;
 
@@ -60,6 +63,19 @@ impl AuditService {
         noun: &str,
         target: impl Display,
     ) -> Result<(), DbError> {
+        self.note_with(tx, actor, action, noun, target, AuditDetails::default()).await
+    }
+
+    /// [`Self::note`], with what is said further.
+    pub(crate) async fn note_with(
+        &self,
+        tx: &mut Tx,
+        actor: &Actor,
+        action: AuditAction,
+        noun: &str,
+        target: impl Display,
+        details: AuditDetails,
+    ) -> Result<(), DbError> {
         let origin = actor.origin();
         let event = AuditEvent {
             id: AuditEventId::generate(),
@@ -72,6 +88,7 @@ impl AuditService {
             target_id: target.to_string(),
             address: origin.address.map(|address| address.to_string()),
             request_id: origin.request_id.as_deref().map(str::to_owned),
+            details: Some(details).filter(|details| !details.is_empty()).map(Json),
         };
         db::audit::insert(tx, &event).await
     }

@@ -10,7 +10,7 @@ use lectern_shared::{
     ids::{AgentId, ApiTokenId, PublicationId},
     model::{
         Json,
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         publication::{Publication, PublicationAccess},
         user::ApiToken,
         workspace::{Role, RowOwner},
@@ -230,7 +230,8 @@ impl PublicationService {
             let message = "Another page has this address. Choose another one.";
             return Err(ApiError::new(ApiErrorKind::Conflict, "slug_taken", message));
         }
-        self.audit.note(&mut tx, actor, AuditAction::Published, "agent", agent).await?;
+        let details = AuditDetails::change(before.map(|before| before.access), Some(page.access));
+        self.audit.note_with(&mut tx, actor, AuditAction::Published, "agent", agent, details).await?;
         tx.commit().await?;
         Ok(page)
     }
@@ -315,7 +316,8 @@ impl PublicationService {
         if let Some(token) = page.token_id {
             db::api_tokens::delete(&mut tx, owner.workspace_id, token).await?;
         }
-        self.audit.note(&mut tx, actor, AuditAction::Unpublished, "agent", agent).await?;
+        let details = AuditDetails::change(Some(page.access), None);
+        self.audit.note_with(&mut tx, actor, AuditAction::Unpublished, "agent", agent, details).await?;
         Ok(tx.commit().await?)
     }
 

@@ -2,6 +2,7 @@
 //! a run does is the worker's.
 
 mod config;
+mod place;
 mod run;
 
 use std::{sync::Arc, time::Duration};
@@ -16,7 +17,7 @@ use lectern_shared::{
     ids::{CollectionId, SourceId},
     model::{
         Json,
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         sync::{SyncRun, SyncSecret, SyncSource, SyncSourceType},
     },
     secrets::{CiphertextLocation, Keyring},
@@ -205,6 +206,9 @@ impl SourceService {
             documents: 0,
         };
         db::sync::insert(&mut tx, &source).await?;
+        let details =
+            AuditDetails::change(None, place::told(&source.config.0)).with("type", Some(new.r#type));
+        self.audit.note_with(&mut tx, actor, AuditAction::SourceCreated, "source", id, details).await?;
         if source.secret_sealed.is_some() {
             self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "source", id).await?;
         }
@@ -282,6 +286,12 @@ impl SourceService {
                 self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "source", id).await?;
             } else if source.secret_sealed.is_some() {
                 given.check_kept_secret(&source.config.0)?;
+            }
+            if place::is_another(&source.config.0, &given.config) {
+                let details = AuditDetails::change(place::told(&source.config.0), place::told(&given.config));
+                self.audit
+                    .note_with(&mut tx, actor, AuditAction::AddressChanged, "source", id, details)
+                    .await?;
             }
             if source.config.0 != given.config {
                 source.config = Json(given.config);

@@ -11,7 +11,7 @@ use lectern_shared::{
     ids::{AgentId, ApiTokenId},
     model::{
         Json,
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         user::{ApiToken, User},
         workspace::Role,
     },
@@ -254,7 +254,8 @@ impl TokenService {
             last_used_at: None,
         };
         db::api_tokens::insert(&mut tx, &token, &sha256(value.expose_secret().as_bytes())).await?;
-        self.audit.note(&mut tx, actor, AuditAction::TokenCreated, "api_token", id).await?;
+        let details = AuditDetails::default().with("role", Some(role)).with("agent", agent_id);
+        self.audit.note_with(&mut tx, actor, AuditAction::TokenCreated, "api_token", id, details).await?;
         let made = RevealedToken { token, value: Some(value), maker: maker.clone() };
         // Whoever may not give this role is not shown the token again either.
         let created = self.creations.commit(tx, once.for_role(role), &made, tell).await?;

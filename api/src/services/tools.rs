@@ -1,6 +1,7 @@
 //! Tools.
 
 mod metadata;
+mod place;
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use lectern_shared::{
     ids::{AgentId, ToolId, WorkspaceId},
     model::{
         Json,
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         tool::{Tool, ToolType},
     },
     secrets::Keyring,
@@ -176,6 +177,8 @@ impl ToolService {
             updated_at: now,
         };
         db::tools::insert(&mut tx, &tool).await?;
+        let details = AuditDetails::change(None, place::told(&tool)).with("type", Some(tool.r#type));
+        self.audit.note_with(&mut tx, actor, AuditAction::ToolCreated, "tool", id, details).await?;
         if tool.metadata_sealed.is_some() {
             self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "tool", id).await?;
         }
@@ -246,6 +249,12 @@ impl ToolService {
         if tool != before {
             tool.updated_at = self.clock.now();
             db::tools::update(&mut tx, &tool).await?;
+            if place::is_another(&before, &tool) {
+                let details = AuditDetails::change(place::told(&before), place::told(&tool));
+                self.audit
+                    .note_with(&mut tx, actor, AuditAction::AddressChanged, "tool", id, details)
+                    .await?;
+            }
             if has_new_secrets {
                 self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "tool", id).await?;
             }

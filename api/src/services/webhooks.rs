@@ -6,12 +6,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use lectern_db::{self as db, Db};
 use lectern_derive::RequestBody;
 use lectern_shared::{
+    address,
     clock::Clock,
     egress::Egress,
     ids::{WebhookDeliveryId, WebhookId},
     model::{
         Json,
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         webhook::{Webhook, WebhookDelivery, WebhookEvent, WebhookSecrets},
     },
     secrets::{CiphertextLocation, Keyring},
@@ -186,7 +187,8 @@ impl WebhookService {
             return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_webhooks", message));
         }
         db::webhooks::insert(&mut tx, &webhook).await?;
-        self.audit.note(&mut tx, actor, AuditAction::WebhookCreated, "webhook", id).await?;
+        let details = AuditDetails::change(None, address::origin(&webhook.url));
+        self.audit.note_with(&mut tx, actor, AuditAction::WebhookCreated, "webhook", id, details).await?;
         let made = RevealedWebhook { webhook, secret: Some(secret.into()) };
         self.creations.commit(tx, once, &made, tell).await
     }
@@ -227,8 +229,9 @@ impl WebhookService {
         let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         base.check(webhook.updated_at)?;
         if let Some(url) = change.url.filter(|url| *url != webhook.url) {
+            let details = AuditDetails::change(address::origin(&webhook.url), address::origin(&url));
             webhook.url = url;
-            self.audit.note(&mut tx, actor, AuditAction::AddressChanged, "webhook", id).await?;
+            self.audit.note_with(&mut tx, actor, AuditAction::AddressChanged, "webhook", id, details).await?;
         }
         webhook.events = change.events.map_or(webhook.events, Json);
         if let Some(active) = change.active {

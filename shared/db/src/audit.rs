@@ -5,7 +5,10 @@ use std::time::Duration;
 use lectern_shared::{
     clock::Timestamp,
     ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
-    model::audit::AuditAction,
+    model::{
+        Json,
+        audit::{AuditAction, AuditDetails},
+    },
 };
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -35,6 +38,8 @@ pub struct AuditEvent {
     pub address: Option<String>,
     /// The id of the request.
     pub request_id: Option<String>,
+    /// What is said further, when there is something.
+    pub details: Option<Json<AuditDetails>>,
 }
 
 /// Adds a line.
@@ -43,8 +48,8 @@ pub async fn insert(tx: &mut Tx, event: &AuditEvent) -> Result<()> {
         tx,
         sqlx::query(
             "INSERT INTO audit_events (id, workspace_id, at, user_id, token_id, action, target_kind, target_id, address,
-                                       request_id)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+                                       request_id, details)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
         )
         .bind(event.id)
         .bind(event.workspace_id)
@@ -56,6 +61,7 @@ pub async fn insert(tx: &mut Tx, event: &AuditEvent) -> Result<()> {
         .bind(event.target_id.as_str())
         .bind(event.address.as_deref())
         .bind(event.request_id.as_deref())
+        .bind(event.details.as_ref())
     )?;
     Ok(())
 }

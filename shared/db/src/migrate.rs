@@ -191,6 +191,11 @@ const STEPS: &[MigrationStep] = &[
         description: "what runs of sources found elsewhere",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0023_source_moves.sql")),
     },
+    MigrationStep {
+        version: 24,
+        description: "what the audit log says further",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0024_audit_details.sql")),
+    },
 ];
 
 /// What the steps up to [`WHOLE_VERSION`] make of an empty database, in one script. The steps make tables, columns and indexes that later

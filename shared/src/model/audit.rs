@@ -1,5 +1,9 @@
 //! What the audit log tells.
 
+use std::{collections::BTreeMap, fmt::Display};
+
+use serde::{Deserialize, Serialize};
+
 use super::text_enum;
 
 text_enum! {
@@ -39,7 +43,13 @@ text_enum! {
         SecretChanged => "secret_changed",
         /// A webhook was made, which tells an address of what happens.
         WebhookCreated => "webhook_created",
-        /// A webhook's events are told to another address.
+        /// An agent was made, which sends questions and passages to its model.
+        AgentCreated => "agent_created",
+        /// A tool was made, which sends what agents say to an address.
+        ToolCreated => "tool_created",
+        /// A source was made, whose documents agents answer from.
+        SourceCreated => "source_created",
+        /// A webhook, an agent, a tool or a source was pointed to another address.
         AddressChanged => "address_changed",
         /// An agent got a page of its own, or another one.
         Published => "published",
@@ -49,5 +59,55 @@ text_enum! {
         Deleted => "deleted",
         /// Something was exported.
         Exported => "exported",
+    }
+}
+
+/// Characters of what a line says of one thing, at most.
+const LONGEST: usize = 500;
+
+/// What a line of the audit log says further, by names: words such as roles, and addresses without what may be a secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditDetails(BTreeMap<String, String>);
+
+impl AuditDetails {
+    /// What something was before, and what it is now, as far as it was and is something.
+    pub fn change<T: Display>(from: Option<T>, to: Option<T>) -> Self {
+        Self::default().with("from", from).with("to", to)
+    }
+
+    /// The same, and this under a name, when there is something.
+    #[must_use]
+    pub fn with<T: Display>(mut self, name: &str, value: Option<T>) -> Self {
+        if let Some(value) = value {
+            self.0.insert(name.to_owned(), value.to_string().chars().take(LONGEST).collect());
+        }
+        self
+    }
+
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is said, by names.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_there_is_to_say_and_no_more_than_can_be_read() {
+        assert!(AuditDetails::change::<&str>(None, None).is_empty());
+        let joined = AuditDetails::change(None, Some("editor"));
+        assert_eq!(joined.pairs().collect::<Vec<_>>(), [("to", "editor")]);
+        let long = "x".repeat(9_000);
+        let changed = AuditDetails::change(Some(long.as_str()), Some("b"));
+        let shown: Vec<usize> = changed.pairs().map(|(_, value)| value.len()).collect();
+        assert_eq!(shown, [LONGEST, 1]);
+        assert_eq!(serde_json::to_string(&joined).unwrap(), r#"{"to":"editor"}"#);
     }
 }

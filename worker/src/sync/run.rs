@@ -253,6 +253,7 @@ impl<'a> SyncRunner<'a> {
             target_id: document.to_string(),
             address: None,
             request_id: None,
+            details: None,
         };
         db::audit::insert(&mut tx, &event).await?;
         tx.commit().await?;

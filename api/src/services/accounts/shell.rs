@@ -5,7 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use lectern_db::{self as db, Tx};
 use lectern_shared::{
     ids::UserId,
-    model::{audit::AuditAction, user::email_key},
+    model::{
+        audit::{AuditAction, AuditDetails},
+        user::email_key,
+    },
 };
 use secrecy::SecretString;
 
@@ -58,7 +61,7 @@ impl AccountService {
             let hash = self.passwords.turn(SHELL).await?.hash(password).await?;
             let mut tx = self.db.begin().await?;
             db::accounts::update(&mut tx, user, None, Some(&hash), self.clock.now()).await?;
-            self.note_and_commit(tx, user, AuditAction::PasswordChanged).await
+            self.note_and_commit(tx, user, AuditAction::PasswordChanged, AuditDetails::default()).await
         };
         Ok(change.await?)
     }
@@ -72,7 +75,8 @@ impl AccountService {
             let user = self.id_of(email).await?;
             let mut tx = self.db.begin().await?;
             db::accounts::set_admin(&mut tx, user, admin).await?.ok_or_else(unknown)?;
-            self.note_and_commit(tx, user, AuditAction::RoleChanged).await
+            let details = AuditDetails::default().with("admin", Some(if admin { "yes" } else { "no" }));
+            self.note_and_commit(tx, user, AuditAction::RoleChanged, details).await
         };
         Ok(change.await?)
     }
@@ -90,7 +94,7 @@ impl AccountService {
                 return Err(ApiError::conflict("This account belongs to nobody at a provider."));
             }
             db::accounts::end_sessions(&mut tx, user).await?;
-            self.note_and_commit(tx, user, AuditAction::SignedOut).await
+            self.note_and_commit(tx, user, AuditAction::SignedOut, AuditDetails::default()).await
         };
         Ok(change.await?)
     }
@@ -107,8 +111,9 @@ impl AccountService {
         mut tx: Tx,
         user: UserId,
         action: AuditAction,
+        details: AuditDetails,
     ) -> Result<UserId, ApiError> {
-        self.audit.note(&mut tx, &operator(user.into()), action, "user", user).await?;
+        self.audit.note_with(&mut tx, &operator(user.into()), action, "user", user, details).await?;
         tx.commit().await?;
         Ok(user)
     }

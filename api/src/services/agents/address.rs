@@ -52,6 +52,17 @@ pub(super) fn check_kept_key(
     Err(ApiError::invalid_field("llm.api_key", message))
 }
 
+/// Where questions go, as the audit log may tell it: the provider, and of an address of the agent's own what holds no key.
+pub(super) fn told(llm: &LlmConfig) -> String {
+    let own = llm.base_url.as_deref().and_then(lectern_shared::address::origin);
+    own.map_or_else(|| llm.provider.clone(), |own| format!("{} {own}", llm.provider))
+}
+
+/// Whether questions go elsewhere than before.
+pub(super) fn is_another(before: &LlmConfig, after: &LlmConfig) -> bool {
+    (&before.provider, &before.base_url) != (&after.provider, &after.base_url)
+}
+
 #[cfg(test)]
 mod tests {
     use std::{collections::BTreeMap, time::Duration};

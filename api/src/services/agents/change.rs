@@ -1,9 +1,13 @@
 //! Changing an agent.
 
-use lectern_db as db;
+use lectern_db::{self as db, DbError, Tx};
 use lectern_shared::{
     ids::AgentId,
-    model::{Json, audit::AuditAction},
+    model::{
+        Json,
+        agent::Agent,
+        audit::{AuditAction, AuditDetails},
+    },
 };
 
 use super::{AgentChange, AgentDetails, AgentService, NewLlm, address, owned_prompt, set_tags, unknown};
@@ -69,11 +73,28 @@ impl AgentService {
             }
             (agent.version, agent.updated_at) = (before.version + 1, self.clock.now());
             db::agents::update(&mut tx, &agent).await?;
+            self.note_address(&mut tx, actor, &before, &agent).await?;
             if agent.llm_key_sealed != before.llm_key_sealed {
                 self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "agent", id).await?;
             }
             tx.commit().await?;
         }
         self.details(agent, tags)
+    }
+
+    /// Notes where an agent's questions go from now on, if that is elsewhere than before.
+    pub(super) async fn note_address(
+        &self,
+        tx: &mut Tx,
+        actor: &Actor,
+        before: &Agent,
+        after: &Agent,
+    ) -> Result<(), DbError> {
+        let (from, to) = (&before.llm.0, &after.llm.0);
+        if !address::is_another(from, to) {
+            return Ok(());
+        }
+        let details = AuditDetails::change(Some(address::told(from)), Some(address::told(to)));
+        self.audit.note_with(tx, actor, AuditAction::AddressChanged, "agent", after.id, details).await
     }
 }

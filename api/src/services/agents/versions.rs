@@ -239,6 +239,7 @@ impl AgentService {
         };
         (agent.version, agent.updated_at) = (before.version + 1, self.clock.now());
         db::agents::update(&mut tx, &agent).await?;
+        self.note_address(&mut tx, actor, &before, &agent).await?;
         if agent.llm_key_sealed.is_some() || before.llm_key_sealed.is_some() {
             self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "agent", id).await?;
         }

@@ -8,7 +8,7 @@ use lectern_shared::{
     clock::Clock,
     ids::{InvitationId, WorkspaceId},
     model::{
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         user::email_key,
         workspace::{Invitation, InvitationOffer, JoinedWorkspace, Role},
     },
@@ -125,7 +125,8 @@ impl InvitationService {
         members::lock_asking(&mut tx, &actor, workspace).await?;
         let hash = sha256(token.expose_secret().as_bytes());
         db::workspaces::invitations::insert(&mut tx, &invitation, key.as_deref(), &hash).await?;
-        self.audit.note(&mut tx, &actor, AuditAction::MemberInvited, "invitation", invitation.id).await?;
+        let (id, details) = (invitation.id, AuditDetails::change(None, Some(invitation.role)));
+        self.audit.note_with(&mut tx, &actor, AuditAction::MemberInvited, "invitation", id, details).await?;
         let once = once.for_role(Role::Owner);
         self.creations.commit(tx, once, &RevealedInvitation { invitation, token }, tell).await
     }
@@ -209,7 +210,8 @@ impl InvitationService {
         }
         db::workspaces::members::put(&mut tx, workspace, user, role, now).await?;
         let actor = actor.clone().within(workspace, role);
-        self.audit.note(&mut tx, &actor, AuditAction::MemberJoined, "user", user).await?;
+        let details = AuditDetails::change(before, Some(role));
+        self.audit.note_with(&mut tx, &actor, AuditAction::MemberJoined, "user", user, details).await?;
         tx.commit().await?;
         self.workspaces.find(&actor, workspace).await
     }

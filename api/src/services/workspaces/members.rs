@@ -6,7 +6,7 @@ use lectern_shared::{
     clock::Clock,
     ids::{UserId, WorkspaceId},
     model::{
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         workspace::{Member, Role},
     },
 };
@@ -117,7 +117,8 @@ impl MemberService {
             super::admit_owner_of(&mut tx, workspace, user).await?;
         }
         db::workspaces::members::put(&mut tx, workspace, user, role, self.clock.now()).await?;
-        self.audit.note(&mut tx, &actor, AuditAction::RoleChanged, "user", user).await?;
+        let details = AuditDetails::change(Some(member.role), Some(role));
+        self.audit.note_with(&mut tx, &actor, AuditAction::RoleChanged, "user", user, details).await?;
         tx.commit().await?;
         Ok(Member { role, ..member })
     }

@@ -8,7 +8,7 @@ use lectern_shared::{
     ids::{UserId, WorkspaceId},
     model::{
         Json,
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         user::{User, email_key},
         workspace::{Member, Role, Workspace, WorkspaceQuotas},
     },
@@ -162,7 +162,8 @@ impl WorkspaceOperator {
             }
             let action = if member.is_some() { AuditAction::RoleChanged } else { AuditAction::MemberJoined };
             db::workspaces::members::put(&mut tx, id, user, role, self.clock.now()).await?;
-            self.audit.note(&mut tx, &operator(id), action, "user", user).await?;
+            let details = AuditDetails::change(member.map(|member| member.role), Some(role));
+            self.audit.note_with(&mut tx, &operator(id), action, "user", user, details).await?;
             tx.commit().await?;
             Ok::<_, ApiError>(user)
         };

@@ -6,7 +6,10 @@ use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
-    model::audit::AuditAction,
+    model::{
+        Json,
+        audit::{AuditAction, AuditDetails},
+    },
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -41,8 +44,8 @@ struct AuditEventView {
     actor: AuditActorView,
     /// What was done: `account_created`, `signed_in`, `signed_out`, `password_changed`, `identity_linked`, `workspace_created`,
     /// `workspace_changed`, `workspace_deleted`, `member_invited`, `invitation_withdrawn`, `member_joined`, `role_changed`,
-    /// `member_removed`, `token_created`, `token_deleted`, `secret_changed`, `webhook_created`, `address_changed`, `published`,
-    /// `unpublished`, `deleted` or `exported`; later versions may have more.
+    /// `member_removed`, `token_created`, `token_deleted`, `secret_changed`, `webhook_created`, `agent_created`, `tool_created`,
+    /// `source_created`, `address_changed`, `published`, `unpublished`, `deleted` or `exported`; later versions may have more.
     #[schema(value_type = String)]
     action: AuditAction,
     /// What it was done to.
@@ -53,6 +56,10 @@ struct AuditEventView {
     /// The request's id, as its `x-request-id` was; null when it was no request but a command, or a run of a source.
     #[schema(required = true)]
     request_id: Option<String>,
+    /// What is said further, texts by names, such as the roles `from` and `to` of a member; null when there is nothing. Of addresses it has
+    /// the scheme, host and port alone.
+    #[schema(value_type = Option<Object>, required = true)]
+    details: Option<AuditDetails>,
 }
 
 /// Who did something.
@@ -88,6 +95,7 @@ impl From<AuditEvent> for AuditEventView {
             target: AuditTargetView { kind: event.target_kind, id: event.target_id },
             address: event.address,
             request_id: event.request_id,
+            details: event.details.map(|Json(details)| details),
         }
     }
 }
@@ -101,13 +109,14 @@ fn example() -> Value {
         "target": {"kind": "user", "id": "019a8f42-77b0-7a31-8c05-2e4d6f8a9b1c"},
         "address": "203.0.113.7",
         "requestId": "019a8f45-8c9d-7f21-b3e4-09f8e7d6c5b4",
+        "details": {"from": "editor", "to": "builder"},
     })
 }
 
 /// List the audit log
 ///
-/// Shows who did what to what in the workspace, and from where, newest first: members, invitations, API tokens, secrets, published
-/// pages, deletions and exports. That of your own workspace has your sign-ins too. Nothing in it can be changed. Without `limit` all of
+/// Shows who did what to what in the workspace, and from where, newest first: members, invitations, API tokens, secrets, where agents,
+/// tools, sources and webhooks lead, published pages, deletions and exports. That of your own workspace has your sign-ins too. Nothing in it can be changed. Without `limit` all of
 /// it comes, for an export. For owners.
 #[utoipa::path(
     get,

@@ -6,7 +6,8 @@ mod tokens;
 use lectern_shared::{
     ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
     model::{
-        audit::AuditAction,
+        Json,
+        audit::{AuditAction, AuditDetails},
         workspace::{Member, Role, RowOwner, Workspace, WorkspaceQuotas},
     },
 };
@@ -212,6 +213,7 @@ async fn note(db: &Db, workspace: WorkspaceId, user: UserId) -> AuditEvent {
         target_id: user.to_string(),
         address: Some("192.0.2.1".to_owned()),
         request_id: None,
+        details: Some(Json(AuditDetails::change(Some(Role::Editor), Some(Role::Builder)))),
     };
     commit!(db, |tx| audit::insert(tx, &event));
     event

@@ -5,7 +5,10 @@ use lectern_shared::{
     clock::Timestamp,
     config::OidcRoleMap,
     ids::WorkspaceId,
-    model::{audit::AuditAction, workspace::Role},
+    model::{
+        audit::{AuditAction, AuditDetails},
+        workspace::Role,
+    },
 };
 
 use crate::services::{actor::Actor, audit::AuditService};
@@ -46,7 +49,7 @@ pub(super) async fn apply(
     };
     db::workspaces::members::put(tx, workspace, user, role, now).await?;
     let action = if before.is_some() { AuditAction::RoleChanged } else { AuditAction::MemberJoined };
-    audit.note(tx, &there, action, "user", user).await
+    audit.note_with(tx, &there, action, "user", user, AuditDetails::change(before, Some(role))).await
 }
 
 /// Says that the setting names nothing.
