@@ -89,7 +89,12 @@ async fn without_scripts_each_deletion_leads_to_a_page_that_asks(mode: Mode) {
     assert!(asked.contains("1 of 1 documents are gone"), "{asked}");
     assert_eq!(owner.read(&format!("/sources/{source}/runs/{run}")).await["state"], "waiting");
     let cases = format!("/evaluations/{evaluation}/cases");
+    let llm = json!({"provider": "extractive", "model": "extractive"});
+    let clerk = owner.create_agent(&json!({"name": "Clerk", "type": "CHATVENDOR", "llm": llm})).await;
+    let (_, answer) = owner.predict(id(&clerk), "When does the gate open?").await;
+    let trace = id(&answer["trace"]);
     for (page, path, list, words) in [
+        (format!("/traces/{trace}"), format!("/traces/{trace}/delete"), "/traces", "this answer"),
         ("/tools".to_owned(), format!("/tools/{}/delete", id(&tool)), "/tools", "the tool “Helper”"),
         ("/prompts".to_owned(), format!("/prompts/{}/delete", id(&prompt)), "/prompts", "the prompt “Short”"),
         ("/tokens".to_owned(), format!("/tokens/{}/delete", id(&token)), "/api-tokens", "“for the build”"),

@@ -339,6 +339,7 @@ pub fn rows() -> Vec<Row> {
         row("DELETE /agents/<agent>/sessions/<session>", None),
         row("DELETE /agents/<agent>/publication", None),
         row("DELETE /traces/<trace>/feedback", None),
+        row("DELETE /traces/<trace>", None),
         row("DELETE /agent-documents/<agent-document>", None),
         row("DELETE /agent-collections/<agent-collection>", None),
         row("DELETE /collections/<collection>/documents/<document>", None),

@@ -7,6 +7,7 @@ mod quotas;
 mod roles;
 mod sharing;
 mod tokens;
+mod traces;
 mod workspaces;
 
 use std::time::Duration;

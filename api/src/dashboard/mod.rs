@@ -183,6 +183,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/tools/{id}/delete", post(building::delete_tool))
         .route("/traces", get(traces::list))
         .route("/traces/{id}", get(traces::show))
+        .route("/traces/{id}/delete", post(traces::delete))
         // What forms are answered with stays at their addresses. Followed or opened anew, these show the page without what was done.
         .route("/traces/{id}/replay", get(traces::show).post(traces::replay))
         .route("/traces/{id}/again", get(traces::show).post(traces::ask_again))

@@ -23,6 +23,7 @@ use super::{
     PagePolicy,
     answer::{AnswerCard, AnswerContext, QuoteStanding, StepRow, TraceBody},
     choices::told_apart,
+    confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{beginning, duration, filters, rating_words},
@@ -250,6 +251,17 @@ pub(super) async fn show(
         },
     };
     page(visitor, &traces, &asking, &links, &evaluations, found, outcome).await
+}
+
+/// Deletes what is kept of an answer.
+#[handler]
+pub(super) async fn delete(
+    State(traces): State<TraceService>,
+    PathId(id): PathId<TraceId>,
+    Confirmed(visitor): Confirmed,
+) -> ApiResult {
+    traces.delete(&visitor.actor(), id).await?;
+    Ok(visitor.go("traces?said=answer-deleted"))
 }
 
 /// Gives an answer again from what is recorded of its run, and says whether it came out the same.

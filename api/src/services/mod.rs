@@ -303,7 +303,7 @@ impl<'r> CommonParts<'r> {
 
     fn traces(&self) -> TraceService {
         let Runtime { db, clock, .. } = self.runtime.clone();
-        TraceService::new(db, clock, self.recorder.clone())
+        TraceService::new(db, clock, self.recorder.clone(), self.audit.clone())
     }
 
     fn evaluations(&self, traces: &TraceService) -> EvaluationService {

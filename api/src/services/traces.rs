@@ -9,13 +9,19 @@ use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
     ids::{AgentId, TraceId, WorkspaceId},
-    model::Json,
+    model::{
+        Json,
+        audit::{AuditAction, AuditDetails},
+    },
 };
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::actor::{Actor, Permission};
+use super::{
+    actor::{Actor, Permission},
+    audit::AuditService,
+};
 use crate::{
     error::ApiError,
     fields::{FieldRule, JsonFields},
@@ -87,6 +93,7 @@ pub(crate) struct TraceService {
     clock: Clock,
     /// An answer may be read before its trace is stored.
     recorder: RunRecorder,
+    audit: AuditService,
 }
 
 fn unknown() -> ApiError {
@@ -105,8 +112,8 @@ fn before_session(name: &str) -> TraceId {
 }
 
 impl TraceService {
-    pub(crate) fn new(db: Db, clock: Clock, recorder: RunRecorder) -> Self {
-        Self { db, clock, recorder }
+    pub(crate) fn new(db: Db, clock: Clock, recorder: RunRecorder, audit: AuditService) -> Self {
+        Self { db, clock, recorder, audit }
     }
 
     /// The traces before an id that pass a filter, newest first.
@@ -183,6 +190,27 @@ impl TraceService {
         }
         tx.commit().await?;
         self.find(actor, id).await
+    }
+
+    /// Deletes a trace with what was said of its answer, and the turn that a conversation remembers of it. Those who build agents may delete
+    /// everybody's, and others their own.
+    pub(crate) async fn delete(&self, actor: &Actor, id: TraceId) -> Result<(), ApiError> {
+        let found = self.find_with_record(actor, id).await?;
+        // PostgreSQL takes no text with a NUL, and remembers none.
+        let question = found.question().filter(|question| !question.contains('\0'));
+        let StoredTrace { agent_id: agent, session, .. } = found.trace;
+        let (workspace, of) = (actor.may(Permission::ListRuns)?.workspace_id, actor.sees_runs_of());
+        let mut tx = self.db.begin_essential().await?;
+        // In the order of locks: whoever deletes the agent goes on to its traces.
+        db::agents::lock(&mut tx, workspace, agent).await?.ok_or_else(unknown)?;
+        let deleted = db::traces::delete(&mut tx, workspace, of, id, self.clock.now()).await?;
+        let asker = deleted.ok_or_else(unknown)?;
+        if let (Some(session), Some(question)) = (session, question) {
+            db::memory::forget_question(&mut tx, asker, agent, &session, &question).await?;
+        }
+        let details = AuditDetails::default().with("agent", Some(agent));
+        self.audit.note_with(&mut tx, actor, AuditAction::Deleted, "trace", id, details).await?;
+        Ok(tx.commit().await?)
     }
 
     /// How many answers were given on each day from a time on, by the day as `2026-01-31`.

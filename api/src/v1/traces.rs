@@ -31,13 +31,13 @@ use crate::{
     run_stream::streamed,
     services::traces::{RecordedTrace, TraceFeedback, TraceService},
     state::AppState,
-    v1::predict::StreamFormat,
+    v1::{predict::StreamFormat, users::NullBody},
 };
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(index))
-        .routes(routes!(find))
+        .routes(routes!(find, remove))
         .routes(routes!(replay))
         .routes(routes!(rate, unrate))
 }
@@ -181,6 +181,34 @@ async fn index(
 #[handler]
 async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): PathId<TraceId>) -> ApiResult {
     Ok(data(StoredTraceView::from(traces.find(&caller.actor(), id).await?)))
+}
+
+/// Delete a trace
+///
+/// Deletes what is kept of one call: the question, the answer, the passages that were found, what was said of the answer, and the turn of the
+/// conversation that the agent remembers of it. Cases that were made of it stay. Whoever builds agents may delete everybody's, and others
+/// what they asked themselves.
+#[utoipa::path(
+    delete,
+    path = "/traces/{id}",
+    tag = "Traces",
+    operation_id = "deleteTrace",
+    params(("id" = String, Path, description = "The trace's id")),
+    responses((
+        status = 200,
+        description = "It is deleted",
+        body = inline(SuccessResponse<NullBody>),
+        example = json!({"success": true, "data": null}),
+    )),
+)]
+#[handler]
+async fn remove(
+    State(traces): State<TraceService>,
+    caller: Caller,
+    PathId(id): PathId<TraceId>,
+) -> ApiResult {
+    traces.delete(&caller.actor(), id).await?;
+    Ok(data(NullBody))
 }
 
 /// Say whether an answer helped

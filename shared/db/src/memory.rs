@@ -98,6 +98,30 @@ pub async fn was_erased_since(
     Ok(noted.is_some() && noted != last)
 }
 
+/// Forgets the turns of a session of an agent that is locked in which somebody said just this.
+pub async fn forget_question(
+    tx: &mut Tx,
+    owner: RunOwner,
+    agent: AgentId,
+    session: &str,
+    question: &str,
+) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND workspace_id = $3
+               AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5 AND question = $6"
+        )
+        .bind(agent)
+        .bind(session)
+        .bind(owner.workspace_id)
+        .bind(owner.user)
+        .bind(owner.token)
+        .bind(question)
+    )?;
+    Ok(())
+}
+
 /// Forgets a session of an agent that is locked, and notes that for the runs of it that go on.
 pub(crate) async fn erase(
     tx: &mut Tx,

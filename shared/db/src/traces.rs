@@ -2,7 +2,7 @@
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{AgentId, DocumentId, TraceId, WorkspaceId},
+    ids::{AgentId, ApiTokenId, DocumentId, TraceId, UserId, WorkspaceId},
     model::{Json, workspace::RunOwner},
 };
 use serde_json::Value;
@@ -280,6 +280,29 @@ pub async fn rate(
         .bind(of.and_then(|of| of.token))
     )?;
     Ok(rows == 1)
+}
+
+/// Deletes one of a workspace's traces that has not expired, with what was said of its answer, and the answer where that is kept to be given
+/// again; of one member's runs alone when that is named. Whose run it was; none when there is no such trace.
+pub async fn delete(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    of: Option<RunOwner>,
+    id: TraceId,
+    now: Timestamp,
+) -> Result<Option<RunOwner>> {
+    let deleted: Option<(UserId, Option<ApiTokenId>)> = on!(tx, |c| sqlx::query_as(
+        "DELETE FROM traces WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
+           AND ($4 IS NULL OR COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5)
+         RETURNING COALESCE(created_by, workspace_id), token_id"
+    )
+    .bind(id)
+    .bind(workspace)
+    .bind(now)
+    .bind(of.map(|of| of.user))
+    .bind(of.and_then(|of| of.token))
+    .fetch_optional(c))?;
+    Ok(deleted.map(|(user, token)| RunOwner { workspace_id: workspace, user, token }))
 }
 
 /// How many of a workspace's traces there are of each day from a time on: the day's number since 1970, and the count.

@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    Db,
+    Db, cached_answers,
     testing::{at, both, commit, run_in, workspace},
     tests::agents::agent,
     traces::{self, StoredTrace, TraceFilter},
@@ -94,6 +94,35 @@ async fn a_trace_is_read_as_it_was_written_by_its_owner_alone() {
         for of in [None, Some(agent)] {
             assert!(list(&t.db, other, of, 1, uuid::Uuid::max().into()).await.is_empty(), "{}", t.name);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_trace_is_deleted_alone_and_its_workspaces_or_its_askers_alone() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let agent = agent(&t.db, owner, at(0)).await;
+        let (gone, kept) =
+            (trace(&t.db, owner, agent, 100).await.id, trace(&t.db, owner, agent, 100).await.id);
+        commit!(t.db, |tx| cached_answers::put(tx, owner, b"key", gone, at(1)));
+        let own = run_in(owner);
+        let stranger = RunOwner { user: UserId::generate(), ..own };
+        let by_token = RunOwner { token: Some(ApiTokenId::generate()), ..own };
+        for (workspace, of, now) in [
+            (other, None, 1),
+            (owner, Some(stranger), 1),
+            (owner, Some(by_token), 1),
+            // It has expired.
+            (owner, None, 100),
+        ] {
+            let deleted = commit!(t.db, |tx| traces::delete(tx, workspace, of, gone, at(now)));
+            assert_eq!(deleted, None, "{}: {of:?} at {now}", t.name);
+        }
+        let end: TraceId = uuid::Uuid::max().into();
+        assert_eq!(list(&t.db, owner, None, 1, end).await, [kept, gone], "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| traces::delete(tx, owner, Some(own), gone, at(1))), Some(own));
+        assert_eq!(list(&t.db, owner, None, 1, end).await, [kept], "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| traces::delete(tx, owner, None, kept, at(1))), Some(own));
     }
 }
 
