@@ -27,3 +27,28 @@ fn store(config: &SyncConfig) -> Option<&str> {
         SyncConfig::Site(_) | SyncConfig::Feed(_) | SyncConfig::Folder(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn bucket(endpoint: Option<&str>, name: &str) -> SyncConfig {
+        let config = json!({
+            "type": "s3", "endpoint": endpoint, "region": "eu-1", "bucket": name, "prefix": "a", "accessKeyId": null,
+            "pathStyle": false, "include": [], "exclude": [], "maxDocuments": 1,
+        });
+        serde_json::from_value(config).unwrap()
+    }
+
+    #[test]
+    fn a_bucket_is_told_by_its_store_and_its_name() {
+        let [amazons, own] =
+            [bucket(None, "manuals"), bucket(Some("https://s3.example:9000/key"), "manuals")];
+        assert_eq!(told(&amazons).as_deref(), Some("s3://manuals"));
+        assert_eq!(told(&own).as_deref(), Some("https://s3.example:9000/manuals"));
+        assert!(is_another(&amazons, &own) && is_another(&amazons, &bucket(None, "others")));
+        assert!(!is_another(&own, &own));
+    }
+}

@@ -116,8 +116,8 @@ fn example() -> Value {
 /// List the audit log
 ///
 /// Shows who did what to what in the workspace, and from where, newest first: members, invitations, API tokens, secrets, where agents,
-/// tools, sources and webhooks lead, published pages, deletions and exports. That of your own workspace has your sign-ins too. Nothing in it can be changed. Without `limit` all of
-/// it comes, for an export. For owners.
+/// tools, sources and webhooks lead, published pages, deletions and exports. That of your own workspace has your sign-ins too. Nothing in
+/// it can be changed. Without `limit` all of it comes, for an export. For owners.
 #[utoipa::path(
     get,
     path = "/workspaces/{id}/audit",
