@@ -18,6 +18,7 @@ use crate::{
 
 in_both_modes!(
     a_file_that_is_moved_stays_the_document_that_it_is,
+    a_file_is_found_again_behind_more_new_ones_than_there_is_room_for,
     what_is_another_file_never_becomes_a_document_that_was,
     a_file_that_turns_up_elsewhere_before_somebody_says_that_it_may_go_stays,
     killed_while_a_folder_is_renamed_a_run_loses_no_document
@@ -84,6 +85,31 @@ async fn a_file_that_is_moved_stays_the_document_that_it_is(mode: Mode) {
 
     let again = run(&client, &source).await;
     assert_eq!((counts(&again), &again["moved"]), ([0, 0, 2, 0, 0], &json!(0)), "{again:#}");
+}
+
+async fn a_file_is_found_again_behind_more_new_ones_than_there_is_room_for(mode: Mode) {
+    let (_service, client, open) = opened(mode).await;
+    let write = |name: &str, text: &str| fs::write(open.path().join(name), text).expect("a file");
+    write("one.txt", "The first words.");
+    write("two.txt", "The second words.");
+    let config = json!({"path": open.path(), "maxDocuments": 2});
+    let source = source(&client, "folder", config).await;
+    assert_eq!(counts(&run(&client, &source).await), [2, 0, 0, 0, 0]);
+    let [one, two] = [id_of(&client, "one.txt").await, id_of(&client, "two.txt").await];
+
+    fs::create_dir(open.path().join("last")).expect("a folder");
+    for name in ["one.txt", "two.txt"] {
+        fs::rename(open.path().join(name), open.path().join("last").join(name))
+            .expect("a file that is moved");
+    }
+    write("a.txt", "Other words.");
+    write("b.txt", "Still other words.");
+    let moved = run(&client, &source).await;
+    let warning = json!("The limit of 2 documents is reached: 2 left out.");
+    let told = (&moved["state"], counts(&moved), &moved["moved"], &moved["warning"]);
+    assert_eq!(told, (&json!("succeeded"), [0; 5], &json!(2), &warning), "{moved:#}");
+    let left = [("last/one.txt".to_owned(), one), ("last/two.txt".to_owned(), two)];
+    assert_eq!(named(&client).await, left);
 }
 
 async fn what_is_another_file_never_becomes_a_document_that_was(mode: Mode) {
