@@ -141,6 +141,7 @@ fn e_mails_and_web_archives_are_told_by_name_by_type_or_by_their_headers() {
         ("Not found\n", "letter.eml", "message/rfc822", FileFormat::Text),
         ("<!DOCTYPE html><p>404", "letter.eml", "", FileFormat::Html),
         ("Words\nMIME-Version: 1.0\n", "", "", FileFormat::Text),
+        ("From ada Sat Nov 28 09:00:00 2026\nMIME-Version: 1.0\n", "Inbox", "", FileFormat::Text),
         (told, "", "", FileFormat::Mail),
         (told, "1700000000.M1P2.host:2,S", "text/plain", FileFormat::Mail),
         (told, "notes.md", "", FileFormat::Markdown),

@@ -8,8 +8,12 @@ pub(super) fn begins(text: &[u8]) -> bool {
     headers(text).next().is_some_and(|line| name(line).is_some())
 }
 
-/// Whether a text is one whatever it is called: it begins with headers and nothing else, and one of them says that it is one.
+/// Whether a text is one whatever it is called: it begins with headers and nothing else, and one of them says that it is one. A mailbox is
+/// none: of many letters only the first would be read.
 pub(super) fn is_told(text: &[u8]) -> bool {
+    if is_of_mailbox(text) {
+        return false;
+    }
     for (at, line) in headers(text).enumerate() {
         let goes_on = at > 0 && (line.starts_with(b" ") || line.starts_with(b"\t"));
         match name(line).filter(|_| !goes_on) {
@@ -23,9 +27,13 @@ pub(super) fn is_told(text: &[u8]) -> bool {
 
 /// The lines up to the first blank one, without that of a mailbox.
 fn headers(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let is_of_mailbox = text.starts_with(b"From ") || text.starts_with(b">From ");
     let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
-    lines.skip(usize::from(is_of_mailbox)).take_while(|line| !line.is_empty())
+    lines.skip(usize::from(is_of_mailbox(text))).take_while(|line| !line.is_empty())
+}
+
+/// Whether a text begins with the line that parts the letters of a mailbox.
+fn is_of_mailbox(text: &[u8]) -> bool {
+    text.starts_with(b"From ") || text.starts_with(b">From ")
 }
 
 /// The name of the header that a line begins with.
