@@ -6,10 +6,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use mail_parser::{
-    Message, MessageParser, MimeHeaders,
-    decoders::{base64::base64_decode, quoted_printable::quoted_printable_decode},
-};
+use mail_parser::{Message, MessageParser, MimeHeaders, decoders::base64::base64_decode};
 
 use crate::protocol::ParseError;
 
@@ -17,8 +14,15 @@ use crate::protocol::ParseError;
 pub(super) const MAX_PARTS: usize = 10_000;
 /// Most parts around a part.
 pub(super) const MAX_DEPTH: usize = 30;
-/// Most bytes of headers at the beginning of a part. Each costs many times of itself when it is read.
+/// Most bytes of headers at the beginning of a message, which may be to thousands. Each costs many times of itself when it is read.
 pub(super) const MAX_HEAD: usize = 256 << 10;
+/// The same of a part within it: the time that the library takes grows faster than the parameters of a header do.
+pub(super) const MAX_PART_HEAD: usize = 16 << 10;
+/// Most encoded words in the headers that do not end. For each of them the library reads on to the end of its header, and begins again
+/// behind it.
+const MAX_UNENDED: usize = 8;
+/// Most bytes of an encoded word. The standard has 75.
+const MAX_WORD: usize = 1_000;
 /// Where Chromium tells the address of the page that it saved.
 pub(super) const SNAPSHOT: &str = "Snapshot-Content-Location";
 
@@ -59,7 +63,7 @@ impl MailPart<'_> {
     pub(super) fn decoded(&self) -> Cow<'_, [u8]> {
         let decoded = match self.headers.encoding {
             TransferEncoding::Plain => None,
-            TransferEncoding::QuotedPrintable => quoted_printable_decode(self.content),
+            TransferEncoding::QuotedPrintable => Some(from_quoted_printable(self.content)),
             TransferEncoding::Base64 => base64_decode(in_base64(self.content)),
         };
         decoded.map_or(Cow::Borrowed(self.content), Cow::Owned)
@@ -182,7 +186,7 @@ impl<'a> MailParts<'a> {
     /// Finds them. Messages within it are parts like others: they are not opened.
     pub(super) fn of(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let reader = HeaderReader::new();
-        let message = reader.read(bytes).0.ok_or(ParseError::Damaged)?;
+        let message = reader.read(bytes, MAX_HEAD).0.ok_or(ParseError::Damaged)?;
         let mut open = vec![OpenPart { bytes, depth: 0, role: PartRole::Main, choice: None }];
         let (mut parts, mut seen) = (Vec::new(), 0);
         while let Some(part) = open.pop() {
@@ -190,14 +194,15 @@ impl<'a> MailParts<'a> {
             if seen > MAX_PARTS || part.depth > MAX_DEPTH {
                 return Err(ParseError::TooManyParts { limit: MAX_PARTS, depth: MAX_DEPTH });
             }
-            let (mut headers, content) = reader.part(part.bytes);
+            let longest = if part.depth == 0 { MAX_HEAD } else { MAX_PART_HEAD };
+            let (mut headers, content) = reader.part(part.bytes, longest);
             let boundary = headers.boundary.take().filter(|_| headers.holds_parts());
-            let Some(boundary) = boundary else {
-                let kind = kind_of(&headers, part.role);
+            let inside = boundary.map_or_else(Vec::new, |boundary| split(content, &boundary));
+            if inside.is_empty() {
+                let kind = kind_of(&headers, part.role, part.choice.is_some());
                 parts.extend(kind.map(|kind| MailPart { kind, content, headers, choice: part.choice }));
                 continue;
-            };
-            let inside = split(content, &boundary);
+            }
             let roles = reader.roles(&inside, &headers, part.role);
             let is_choice = headers.media_type == "multipart/alternative";
             let choice = part.choice.or(is_choice.then_some(seen));
@@ -210,8 +215,8 @@ impl<'a> MailParts<'a> {
     }
 }
 
-/// What a part that holds no others is; none when it only belongs to a page, or vouches for the others.
-fn kind_of(headers: &PartHeaders, role: PartRole) -> Option<PartKind> {
+/// What a part that holds no others is; none when it only belongs to a page, vouches for the others, or says once more what they say.
+fn kind_of(headers: &PartHeaders, role: PartRole, is_in_choice: bool) -> Option<PartKind> {
     let is_text = match role {
         PartRole::Main => true,
         PartRole::Member | PartRole::Digested => !headers.is_attached && headers.name.is_none(),
@@ -225,6 +230,9 @@ fn kind_of(headers: &PartHeaders, role: PartRole) -> Option<PartKind> {
         "application/pkcs7-signature" | "application/x-pkcs7-signature" | "application/pgp-signature" => {
             return None;
         }
+        // Without its boundary what it holds cannot be told apart.
+        media_type if is_text && media_type.starts_with("multipart/") => PartKind::Plain,
+        _ if is_text && is_in_choice => return None,
         _ => PartKind::Attached,
     })
 }
@@ -238,11 +246,11 @@ impl HeaderReader {
     }
 
     /// The headers with which a message or a part begins, if it has any, and what follows them.
-    fn read<'a>(&self, bytes: &'a [u8]) -> (Option<Message<'a>>, &'a [u8]) {
+    fn read<'a>(&self, bytes: &'a [u8], longest: usize) -> (Option<Message<'a>>, &'a [u8]) {
         let mut end = 0;
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             end += line.len();
-            if end > MAX_HEAD {
+            if end > longest {
                 return (None, &[]);
             }
             if line.trim_ascii_end().is_empty() {
@@ -250,14 +258,17 @@ impl HeaderReader {
             }
         }
         let (head, content) = bytes.split_at(end);
+        if unended_words(head) > MAX_UNENDED {
+            return (None, content);
+        }
         // A part with headers over which the library stumbles is one without.
         let headers = catch_unwind(AssertUnwindSafe(|| self.0.parse_headers(head))).ok().flatten();
         (headers.filter(|headers| !headers.parts.is_empty()), content)
     }
 
     /// What the headers of a part say, and what follows them.
-    fn part<'a>(&self, bytes: &'a [u8]) -> (PartHeaders, &'a [u8]) {
-        let (headers, content) = self.read(bytes);
+    fn part<'a>(&self, bytes: &'a [u8], longest: usize) -> (PartHeaders, &'a [u8]) {
+        let (headers, content) = self.read(bytes, longest);
         (headers.as_ref().map(PartHeaders::of).unwrap_or_default(), content)
     }
 
@@ -271,13 +282,26 @@ impl HeaderReader {
         };
         let mut roles = vec![others; inside.len()];
         let start = around.start.as_deref().filter(|_| main == PartRole::Main);
-        let first =
-            start.and_then(|start| inside.iter().position(|bytes| self.part(bytes).0.is_called(start)));
+        let is_called = |bytes: &&[u8], start: &str| self.part(bytes, MAX_PART_HEAD).0.is_called(start);
+        let first = start.and_then(|start| inside.iter().position(|bytes| is_called(bytes, start)));
         if let Some(first) = roles.get_mut(first.unwrap_or_default()) {
             *first = main;
         }
         roles
     }
+}
+
+/// How many encoded words of headers begin and do not end where one has to.
+fn unended_words(head: &[u8]) -> usize {
+    let (mut count, mut end) = (0, None);
+    for (at, pair) in head.windows(2).enumerate().rev() {
+        match pair {
+            b"?=" => end = Some(at),
+            b"=?" if end.is_none_or(|end: usize| end - at > MAX_WORD) => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// What stands between the lines with the boundary.
@@ -312,4 +336,34 @@ fn in_base64(content: &[u8]) -> &[u8] {
 
 fn is_base64(line: &[u8]) -> bool {
     line.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/= \t\r\n".contains(byte))
+}
+
+/// The bytes that quoted-printable stands for. What is no code stands for itself, since programs write `=` as it is, too.
+fn from_quoted_printable(content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(content.len());
+    for line in content.split_inclusive(|byte| *byte == b'\n') {
+        let said = line.trim_ascii_end();
+        let (mut said, end) = match said.strip_suffix(b"=") {
+            Some(said) => (said, &[][..]),
+            None => (said, if line.ends_with(b"\n") { &b"\n"[..] } else { &[][..] }),
+        };
+        while let [first, rest @ ..] = said {
+            let code = if let [b'=', high, low, behind @ ..] = said {
+                byte_of([*high, *low]).map(|byte| (byte, behind))
+            } else {
+                None
+            };
+            let (byte, behind) = code.unwrap_or((*first, rest));
+            bytes.push(byte);
+            said = behind;
+        }
+        bytes.extend_from_slice(end);
+    }
+    bytes
+}
+
+/// The byte that two digits of base 16 are.
+fn byte_of(digits: [u8; 2]) -> Option<u8> {
+    let [high, low] = digits.map(|digit| char::from(digit).to_digit(16));
+    u8::try_from((high? << 4) | low?).ok()
 }

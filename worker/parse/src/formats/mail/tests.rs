@@ -1,7 +1,7 @@
 //! What comes of whole letters and web archives.
 
 use super::{
-    part::{MAX_DEPTH, MAX_HEAD, MAX_PARTS},
+    part::{MAX_DEPTH, MAX_HEAD, MAX_PART_HEAD, MAX_PARTS},
     *,
 };
 use crate::protocol::{ParseFrame, ParsedPart};
@@ -116,6 +116,38 @@ fn of_alternatives_the_plain_one_is_read_and_attachments_are_named() {
 }
 
 #[test]
+fn of_alternatives_none_is_an_attachment_but_a_file() {
+    let [plain, page] = ["plain", "html"].map(|kind| part(&format!("Content-Type: text/{kind}"), "Words."));
+    let alternatives = [
+        plain,
+        part("Content-Type: text/x-amp-html", "<p>Words.</p>"),
+        page,
+        part("Content-Type: text/calendar; name=invite.ics", "BEGIN:VCALENDAR"),
+    ];
+    let read = read(&format!("From: ada@example.com\n{}", parts("alternative", "a", &alternatives))).unwrap();
+    assert_eq!(read.text, "From: ada@example.com\nAttachments: invite.ics\n\nWords.");
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 1)]);
+}
+
+#[test]
+fn a_letter_that_is_written_wrongly_is_read_as_far_as_it_can_be() {
+    let printable = part(
+        "Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable",
+        "a=zz, 1 = 1, gr=c3=bcn and so=  \n on; 100=",
+    );
+    let read_with = |rest: &str| read(&format!("From: ada@example.com\n{rest}")).unwrap().text;
+    assert_eq!(read_with(&printable), "From: ada@example.com\n\na=zz, 1 = 1, grün and so on; 100");
+    for headers in ["multipart/mixed", "multipart/mixed; boundary=never"] {
+        let letter = part(&format!("Content-Type: {headers}"), "The words.");
+        assert_eq!(read_with(&letter), "From: ada@example.com\n\nThe words.", "{headers}");
+    }
+    // Headers that are too long to be read say nothing, and what follows those that are only odd is read.
+    let long = part(&format!("X-Long: {}", "x".repeat(MAX_PART_HEAD)), "Not read.");
+    let odd = part(&"Subject: =?utf-8?Q? and\n ".repeat(MAX_PART_HEAD / 100), "Odd.");
+    assert_eq!(read_with(&parts("mixed", "a", &[long, odd])), "From: ada@example.com\n\nOdd.");
+}
+
+#[test]
 fn all_texts_of_a_letter_are_read_and_what_belongs_to_its_page_is_not() {
     let picture = part(
         "Content-Type: image/png; name=\"logo.png\"\nContent-ID: <logo>\nContent-Transfer-Encoding: base64",
@@ -187,8 +219,15 @@ fn what_cannot_be_read_says_why() {
         assert!(error.to_string().contains("encrypted"), "{error}");
     }
     assert_eq!(read("").unwrap_err(), ParseError::Empty);
+    let few = read("Subject: =?utf-8?Q?how words =?utf-8?Q?begin\n\nWords.").unwrap();
+    assert!(
+        few.text.starts_with("Subject: =?utf-8?Q?how words") && few.text.ends_with("Words."),
+        "{}",
+        few.text
+    );
     let long = format!("X-Long: {}\n\nWords.", "x".repeat(MAX_HEAD));
-    for mail in [" \n\n", "\u{1}\n\nWords.", long.as_str()] {
+    let unended = format!("Subject: {}\n\nWords.", "=?utf-8?Q? ".repeat(1_000));
+    for mail in [" \n\n", "\u{1}\n\nWords.", long.as_str(), unended.as_str()] {
         assert_eq!(read(mail).unwrap_err(), ParseError::Damaged, "{mail:.20}");
     }
 }
