@@ -6,9 +6,9 @@ mod part;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use lectern_shared::file_name;
+use lectern_shared::{file_name, model::job::IngestionWarning};
 use mail_parser::{Addr, Address, DateTime, HeaderValue, Message, MimeHeaders};
 use url::Url;
 
@@ -17,7 +17,9 @@ use super::{html, text};
 use crate::{
     charset,
     output::ParserOutput,
-    protocol::{MAX_TITLE, MAX_URL, ParseAbort, ParseError, ParseOptions, SourceMetadata, TextMarkup},
+    protocol::{
+        MAX_TITLE, MAX_URL, ParseAbort, ParseError, ParseFrame, ParseOptions, SourceMetadata, TextMarkup,
+    },
 };
 
 /// Most people, or files, that a line names.
@@ -117,14 +119,7 @@ fn letter(
     let structure = if has_pages { TextMarkup::Markdown } else { TextMarkup::Plain };
     output.about(SourceMetadata { title: title(message), structure, ..SourceMetadata::default() })?;
     let mut paragraphs = vec![head(message, &attached)];
-    for part in bodies {
-        let said = if part.kind == PartKind::Html {
-            html::markdown_of_bytes(&part.decoded(), part.charset(), output)?
-        } else {
-            charset::decode_noting(&part.decoded(), part.charset(), output)?.into_owned()
-        };
-        paragraphs.push(said.trim_start_matches(['\u{feff}', '\r', '\n']).trim_end().to_owned());
-    }
+    paragraphs.extend(texts(&bodies, output)?);
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     let said = text::tidy(&paragraphs.join("\n\n"), options.max_chars)?;
     text::in_pieces(&said, Vec::new(), output)?;
@@ -133,6 +128,31 @@ fn letter(
         output.warn("unread_attachments", message, attached.len() as u64)?;
     }
     Ok(())
+}
+
+/// What these parts say. Bytes that could not be read are told once for each encoding, however many parts have some.
+fn texts(parts: &[&MailPart<'_>], output: &mut ParserOutput<'_>) -> Result<Vec<String>, ParseAbort> {
+    let mut warnings = BTreeMap::<(String, String), u64>::new();
+    let mut note = |frame: ParseFrame| {
+        if let ParseFrame::Warning(IngestionWarning { code, message, count }) = frame {
+            *warnings.entry((code, message)).or_default() += count;
+        }
+        Ok(())
+    };
+    let mut noted = ParserOutput::new(&mut note, u64::MAX);
+    let mut texts = Vec::with_capacity(parts.len());
+    for part in parts {
+        let said = if part.kind == PartKind::Html {
+            html::markdown_of_bytes(&part.decoded(), part.charset(), &mut noted)?
+        } else {
+            charset::decode_noting(&part.decoded(), part.charset(), &mut noted)?.into_owned()
+        };
+        texts.push(said.trim_start_matches(['\u{feff}', '\r', '\n']).trim_end().to_owned());
+    }
+    for ((code, message), count) in warnings {
+        output.warn(&code, &message, count)?;
+    }
+    Ok(texts)
 }
 
 /// The parts that are the text of a letter. Of alternatives it is the plain one, where there is something in it.

@@ -162,6 +162,17 @@ fn all_texts_of_a_letter_are_read_and_what_belongs_to_its_page_is_not() {
 }
 
 #[test]
+fn bytes_that_cannot_be_read_are_told_once_for_a_letter() {
+    let odd = part(
+        "Content-Type: text/plain; charset=shift_jis\nContent-Transfer-Encoding: quoted-printable",
+        "a=FF",
+    );
+    let odd = vec![odd; 200];
+    let read = read(&format!("From: ada@example.com\n{}", parts("mixed", "m", &odd))).unwrap();
+    assert_eq!(read.warnings, [("undecodable_bytes".to_owned(), 200)]);
+}
+
+#[test]
 fn a_web_archive_is_the_page_in_it() {
     let style = part("Content-Type: text/css\nContent-ID: <style>", "p { color: red }");
     let frame = part("Content-Type: text/html\nContent-ID: <frame>", "<p>An advertisement.</p>");
