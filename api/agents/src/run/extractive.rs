@@ -121,7 +121,6 @@ fn slips(question: &str, matches: &[MatchedSource<'_>]) -> Vec<(String, String)>
     let Some(first) = matches.first() else { return Vec::new() };
     let mut typed = first.matched.typed_words(&MatchedSource::known(matches));
     typed.retain(|word| may_hold_slip(word.typed(), question));
-    typed.truncate(PUT_RIGHT);
     if typed.is_empty() {
         return Vec::new();
     }
@@ -129,7 +128,7 @@ fn slips(question: &str, matches: &[MatchedSource<'_>]) -> Vec<(String, String)>
         found.matched.compare(&mut typed);
     }
     let slip = |word: &TypedWord| Some((word.typed().to_owned(), word.meant()?.to_owned()));
-    typed.iter().filter_map(slip).collect()
+    typed.iter().filter_map(slip).take(PUT_RIGHT).collect()
 }
 
 /// Whether a word, in lower case, stands in the question as one that may hold a typing error, and not as a name, of which another spelling
@@ -309,6 +308,14 @@ mod tests {
         let (quotes, introduction) = told("When is business class for?", &[FLIGHTS]);
         assert_eq!(quotes, ["Business class is for longer ones."]);
         assert_eq!(introduction, "From the linked documents:");
+        let (_, introduction) = told(
+            "For colleagues, managers, visitors: is bussiness class for longer flights of six hours?",
+            &[FLIGHTS],
+        );
+        assert!(
+            introduction.contains("“bussiness”"),
+            "other words that stand nowhere come first: {introduction}"
+        );
         let german = "Die Waschküche ist von 7 Uhr bis 20 Uhr geöffnet.";
         let (quotes, introduction) = told("Wann ist die Waschkücke geöffnet?", &[german]);
         assert_eq!(quotes, [german]);
