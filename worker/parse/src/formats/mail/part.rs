@@ -197,7 +197,7 @@ impl<'a> MailParts<'a> {
             let longest = if part.depth == 0 { MAX_HEAD } else { MAX_PART_HEAD };
             let (mut headers, content) = reader.part(part.bytes, longest);
             let boundary = headers.boundary.take().filter(|_| headers.holds_parts());
-            let inside = boundary.map_or_else(Vec::new, |boundary| split(content, &boundary));
+            let inside = boundary.map(|boundary| split(content, &boundary)).unwrap_or_default();
             if inside.is_empty() {
                 let kind = kind_of(&headers, part.role, part.choice.is_some());
                 parts.extend(kind.map(|kind| MailPart { kind, content, headers, choice: part.choice }));
@@ -343,10 +343,8 @@ fn from_quoted_printable(content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(content.len());
     for line in content.split_inclusive(|byte| *byte == b'\n') {
         let said = line.trim_ascii_end();
-        let (mut said, end) = match said.strip_suffix(b"=") {
-            Some(said) => (said, &[][..]),
-            None => (said, if line.ends_with(b"\n") { &b"\n"[..] } else { &[][..] }),
-        };
+        let goes_on = said.ends_with(b"=");
+        let mut said = said.strip_suffix(b"=").unwrap_or(said);
         while let [first, rest @ ..] = said {
             let code = if let [b'=', high, low, behind @ ..] = said {
                 byte_of([*high, *low]).map(|byte| (byte, behind))
@@ -357,7 +355,9 @@ fn from_quoted_printable(content: &[u8]) -> Vec<u8> {
             bytes.push(byte);
             said = behind;
         }
-        bytes.extend_from_slice(end);
+        if !goes_on && line.ends_with(b"\n") {
+            bytes.push(b'\n');
+        }
     }
     bytes
 }
