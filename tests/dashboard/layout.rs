@@ -342,8 +342,9 @@ async fn a_name_in_two_scripts_is_written_in_the_direction_that_it_begins_with()
     browser.wait_until("the workspace", &is_chosen).await;
     let (agent, shelf) = (format!("agents/{agent}"), format!("collections/{}", id(&shelf)));
     let (ask, document) = (format!("{agent}/ask"), format!("documents/{document}"));
-    let lists = ["", "agents", "documents", "collections", "members", "tokens", "prompts"];
-    for page in lists.into_iter().chain([&agent, &ask, &document, &shelf].map(String::as_str)) {
+    let pages =
+        ["", "account", "agents", "collections", "documents", "members", "prompts", "tokens", "usage"];
+    for page in pages.into_iter().chain([&agent, &ask, &document, &shelf].map(String::as_str)) {
         browser.goto(&format!("{}/{page}", service.base_url())).await;
         browser.wait_for("main h1").await;
         // Where the Latin letters stand beside the first one of each name that stands by itself.

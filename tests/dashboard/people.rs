@@ -436,8 +436,8 @@ async fn whoever_is_invited_is_told_where_to_as_what_and_by_whom_before_they_joi
     let told = ben.submit("/invitations/look", &[("token", &token)]).await;
     assert_eq!(told.status(), StatusCode::OK);
     let told = told.text().await.expect("a text");
-    let words = "ada invites you to the workspace “Team &#38; friends”, with the role editor, which asks, and keeps documents.";
-    for words in [words, "Join “Team &#38; friends”", &format!("value=\"{token}\"")] {
+    let words = "<bdi>ada</bdi> invites you to the workspace “<bdi>Team &#38; friends</bdi>”, with the role editor, which asks, and keeps documents.";
+    for words in [words, "Join “<bdi>Team &#38; friends</bdi>”", &format!("value=\"{token}\"")] {
         assert!(told.contains(words), "{words}: {told}");
     }
     let members = inside.read(&format!("/workspaces/{}/members", id(&workspace))).await;
