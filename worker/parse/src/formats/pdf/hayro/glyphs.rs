@@ -19,7 +19,7 @@ use hayro::{
 };
 use lectern_shared::model::page::PageBox;
 
-use super::{super::decoded_string, unicode::UnicodeFallback};
+use super::{super::decoded_string, known::KnownGlyphs, unicode::UnicodeFallback};
 use crate::protocol::{MAX_SIDE, PageSize};
 
 /// The most glyphs of a page that are looked at; a newspaper's has 30,000.
@@ -245,53 +245,6 @@ impl GlyphCollector<'_, '_> {
             (said.base, said.size) = (single(frame.origin.y), single(frame.size));
         }
         said.place = page_box(own.union(place));
-    }
-}
-
-/// What the glyphs of one run stand for and how wide they are: all are of one font, where most come several times, and where to look
-/// a name up takes longer than all else that is done with a glyph.
-#[derive(Default)]
-struct KnownGlyphs {
-    texts: CodeTable<Option<String>>,
-    widths: CodeTable<Option<f32>>,
-}
-
-impl KnownGlyphs {
-    fn text_of(&mut self, glyph: &Glyph<'_>, fallback: &mut UnicodeFallback<'_>) -> Option<String> {
-        self.texts.get_or_find(glyph.char_code(), || fallback.text_of(glyph))
-    }
-
-    /// By how much the writing moves on, in units of the font, as far as it says so.
-    fn width_of(&mut self, glyph: &Glyph<'_>) -> Option<f32> {
-        self.widths.get_or_find(glyph.char_code(), || match glyph {
-            Glyph::Outline(outline) => outline.advance_width(),
-            Glyph::Type3(drawn) => drawn.advance_width(),
-        })
-    }
-}
-
-/// Something about glyphs by their codes.
-struct CodeTable<T>(Vec<(u32, T)>);
-
-impl<T> Default for CodeTable<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T: Clone> CodeTable<T> {
-    /// The most that are looked through: more would take longer than to ask the font.
-    const MOST: usize = 64;
-
-    fn get_or_find(&mut self, code: u32, find: impl FnOnce() -> T) -> T {
-        if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == code) {
-            return known.clone();
-        }
-        let found = find();
-        if self.0.len() < Self::MOST {
-            self.0.push((code, found.clone()));
-        }
-        found
     }
 }
 

@@ -2,6 +2,7 @@
 //! The order in which a person reads them is ours (`words`, and `layout` beside this folder).
 
 mod glyphs;
+mod known;
 mod unicode;
 mod words;
 
