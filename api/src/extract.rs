@@ -56,6 +56,28 @@ pub(crate) fn parameter(uri: &Uri, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
+/// The longest part of a name that is looked for, in characters: no name is longer.
+pub(crate) const LONGEST_PART: usize = 1_000;
+
+/// What the query looks for with `name`: a part of the names that are listed, empty for all of them.
+pub(crate) struct NamePart(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamePart {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let part = parameter(&parts.uri, "name").unwrap_or_default();
+        if part.contains('\0') {
+            return Err(ApiError::invalid_field("name", "must not contain a NUL character"));
+        }
+        let part = part.trim();
+        if part.chars().count() > LONGEST_PART {
+            return Err(ApiError::invalid_field("name", "must have at most 1000 characters"));
+        }
+        Ok(Self(part.to_owned()))
+    }
+}
+
 /// The caller's agent that the query names with `agentId`, if it names one. Not found, for an agent that is not the caller's.
 pub(crate) struct QueriedAgent(pub(crate) Option<AgentId>);
 

@@ -15,14 +15,14 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy,
-    choices::told_apart,
+    choices::{ListPlace, told_apart},
     confirm::Confirmed,
     edits::{EditForm, ShownFields, was_made},
     frame::{Frame, SubmittedForm, Visitor},
     html,
 };
 use crate::{
-    extract::{PathId, parameter},
+    extract::PathId,
     response::ApiResult,
     services::{
         actor::Permission,
@@ -39,8 +39,9 @@ const ROWS: u32 = 50;
 struct PromptsPage {
     frame: Frame,
     prompts: Vec<PromptCard>,
-    /// The last of them, when there are further ones.
-    next: Option<PromptId>,
+    place: ListPlace,
+    /// The query of the next page, if there is one.
+    next: Option<String>,
 }
 
 struct PromptCard {
@@ -59,8 +60,9 @@ struct PromptCard {
 struct ToolsPage {
     frame: Frame,
     tools: Vec<ToolCard>,
-    /// The last of them, when there are further ones.
-    next: Option<ToolId>,
+    place: ListPlace,
+    /// The query of the next page, if there is one.
+    next: Option<String>,
     kinds: Vec<ToolKind>,
 }
 
@@ -117,11 +119,6 @@ struct ToolCard {
     metadata: String,
 }
 
-/// Where a list goes on, as the address has it.
-fn before(uri: &Uri) -> Uuid {
-    parameter(uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max)
-}
-
 /// Behind what a list begins with the one that has this id.
 fn behind(id: &Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128().saturating_add(1))
@@ -150,10 +147,11 @@ fn shown_tool(details: &ToolDetails) -> ShownFields {
 /// Shows the prompts, the newest first.
 #[handler]
 pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visitor, uri: Uri) -> ApiResult {
-    let mut found = prompts.list(&visitor.actor(), before(&uri), ROWS + 1).await?;
+    let place = ListPlace::of(&uri);
+    let mut found = prompts.list(&visitor.actor(), &place.name, place.before(), ROWS + 1).await?;
     let has_more = found.len() > ROWS as usize;
     found.truncate(ROWS as usize);
-    let next = found.last().map(|last| last.id).filter(|_| has_more);
+    let next = place.next(found.last().map(|last| *last.id.as_uuid()).filter(|_| has_more));
     let card = |(prompt, title): (Prompt, String)| PromptCard {
         title,
         seen: shown_prompt(&prompt).seen(),
@@ -165,7 +163,7 @@ pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visit
     let titles = told_apart(found.iter().map(|prompt| (prompt.id, prompt.name.clone())));
     let titles = titles.into_iter().map(|(_, title)| title);
     let prompts = found.into_iter().zip(titles).map(card).collect();
-    html(&PagePolicy::Own, StatusCode::OK, &PromptsPage { frame: visitor.frame, prompts, next })
+    html(&PagePolicy::Own, StatusCode::OK, &PromptsPage { frame: visitor.frame, prompts, place, next })
 }
 
 /// Writes one.
@@ -209,10 +207,11 @@ pub(super) async fn delete_prompt(
 pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor, uri: Uri) -> ApiResult {
     let actor = visitor.actor();
     actor.may(Permission::BuildAgents)?;
-    let mut found = tools.list(&actor, before(&uri), ROWS + 1).await?;
+    let place = ListPlace::of(&uri);
+    let mut found = tools.list(&actor, &place.name, place.before(), ROWS + 1).await?;
     let has_more = found.len() > ROWS as usize;
     found.truncate(ROWS as usize);
-    let next = found.last().map(|last| last.tool.id).filter(|_| has_more);
+    let next = place.next(found.last().map(|last| *last.tool.id.as_uuid()).filter(|_| has_more));
     let titles = told_apart(found.iter().map(|details| (details.tool.id, details.tool.name.clone())));
     let titles = titles.into_iter().map(|(_, title)| title);
     let card = |(details, title): (ToolDetails, String)| ToolCard {
@@ -226,7 +225,7 @@ pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor, ur
     };
     let tools = found.into_iter().zip(titles).map(card).collect();
     let kinds = ToolType::ALL.iter().copied().map(ToolKind::from).collect();
-    html(&PagePolicy::Own, StatusCode::OK, &ToolsPage { frame: visitor.frame, tools, next, kinds })
+    html(&PagePolicy::Own, StatusCode::OK, &ToolsPage { frame: visitor.frame, tools, place, next, kinds })
 }
 
 /// Makes one.

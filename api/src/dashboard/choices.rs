@@ -6,19 +6,17 @@ use axum::http::Uri;
 use lectern_db::choices::NamedChoices;
 use lectern_shared::ids::CollectionId;
 use url::form_urlencoded::{self, Serializer};
+use uuid::Uuid;
 
 use crate::{
     error::ApiErrorKind,
-    extract::parameter,
+    extract::{LONGEST_PART, parameter},
     response::ApiResult,
     services::{actor::Actor, collections::CollectionService},
 };
 
 /// Things of a kind that are offered at once, the newest ones; others are looked for by name.
 pub(super) const OFFERED: u32 = 200;
-/// Longest part of a name that is looked for, in characters.
-const LONGEST: usize = 1_000;
-
 /// What is chosen among all of its kind, which are only many at times.
 #[derive(Clone, Copy)]
 pub(super) enum ChoiceKind {
@@ -63,7 +61,46 @@ impl ChoiceKind {
 /// A part of a name that is looked for, as the address has it.
 pub(super) fn looked_for(uri: &Uri, parameter_name: &str) -> String {
     let find = parameter(uri, parameter_name).unwrap_or_default().replace('\0', "");
-    find.trim().chars().take(LONGEST).collect()
+    find.trim().chars().take(LONGEST_PART).collect()
+}
+
+/// What an address looks for in a list, and where the list goes on.
+#[derive(Default)]
+pub(super) struct ListPlace {
+    /// What the names have somewhere; empty for all of them.
+    pub(super) name: String,
+    /// Behind which row it begins; none for its beginning.
+    pub(super) after: Option<Uuid>,
+}
+
+impl ListPlace {
+    pub(super) fn of(uri: &Uri) -> Self {
+        let after = parameter(uri, "after").and_then(|after| after.parse().ok());
+        Self { name: looked_for(uri, "name"), after }
+    }
+
+    /// The id that comes behind all rows of before.
+    pub(super) fn before(&self) -> Uuid {
+        self.after.unwrap_or_else(Uuid::max)
+    }
+
+    /// The query of this page of the list; empty for the beginning of all of it.
+    pub(super) fn query(&self) -> String {
+        let after = self.after.map(|after| after.to_string()).unwrap_or_default();
+        let pairs = [("name", self.name.as_str()), ("after", &after)];
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+        Serializer::new(String::new()).extend_pairs(given).finish()
+    }
+
+    /// The query of the first page.
+    pub(super) fn first(&self) -> String {
+        Self { name: self.name.clone(), after: None }.query()
+    }
+
+    /// The query of the page behind a row, if there is one.
+    pub(super) fn next(&self, last: Option<Uuid>) -> Option<String> {
+        last.map(|last| Self { name: self.name.clone(), after: Some(last) }.query())
+    }
 }
 
 /// Things of one kind that can be chosen on a page.
@@ -202,6 +239,20 @@ mod tests {
         let expected = ["Guide (id …8e9f01)", "Clerk", "Guide (id …8e9f02)", " Guide (id …short)", "guide"];
         assert_eq!(names, expected);
         assert_eq!(told.iter().map(|(id, _)| *id).collect::<Vec<_>>(), choices.map(|(id, _)| id));
+    }
+
+    #[test]
+    fn a_page_of_a_list_keeps_what_is_looked_for() {
+        let place = ListPlace::of(&"/agents?name=+a%26%C3%A9%00+&after=x".parse().unwrap());
+        assert_eq!((place.name.as_str(), place.after, place.before()), ("a&é", None, Uuid::max()));
+        assert_eq!((place.query().as_str(), place.next(None)), ("name=a%26%C3%A9", None));
+        let next = place.next(Some(Uuid::nil())).unwrap();
+        assert_eq!(next, "name=a%26%C3%A9&after=00000000-0000-0000-0000-000000000000");
+        let next = ListPlace::of(&format!("/agents?{next}").parse().unwrap());
+        assert_eq!((next.after, next.first().as_str()), (Some(Uuid::nil()), "name=a%26%C3%A9"));
+        let long = format!("/agents?name={}", "%C3%BC".repeat(LONGEST_PART + 1));
+        assert_eq!(ListPlace::of(&long.parse().unwrap()).name.chars().count(), LONGEST_PART);
+        assert_eq!(ListPlace::of(&"/agents".parse().unwrap()).query(), "");
     }
 
     #[test]

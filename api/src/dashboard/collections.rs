@@ -8,10 +8,10 @@ use axum::{
 use lectern_derive::{RequestBody, handler};
 use lectern_shared::{ids::CollectionId, model::collection::Collection};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::{
     PagePolicy,
+    choices::ListPlace,
     confirm::Confirmed,
     edits::{EditForm, ShownFields, was_made},
     frame::{Frame, SubmittedForm, Visitor},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    extract::{PathId, parameter},
+    extract::PathId,
     response::ApiResult,
     services::{
         collections::{CollectionChange, CollectionService, NewCollection},
@@ -35,7 +35,9 @@ const ROWS: u32 = 50;
 struct CollectionsPage {
     frame: Frame,
     rows: Vec<Collection>,
-    next: Option<CollectionId>,
+    place: ListPlace,
+    /// The query of the next page, if there is one.
+    next: Option<String>,
 }
 
 #[derive(Template)]
@@ -66,12 +68,12 @@ pub(super) async fn list(
     visitor: Visitor,
     uri: Uri,
 ) -> ApiResult {
-    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
-    let mut rows = collections.list(&visitor.actor(), before, ROWS + 1).await?;
+    let place = ListPlace::of(&uri);
+    let mut rows = collections.list(&visitor.actor(), &place.name, place.before(), ROWS + 1).await?;
     let has_more = rows.len() > ROWS as usize;
     rows.truncate(ROWS as usize);
-    let next = rows.last().map(|last| last.id).filter(|_| has_more);
-    html(&PagePolicy::Own, StatusCode::OK, &CollectionsPage { frame: visitor.frame, rows, next })
+    let next = place.next(rows.last().map(|last| *last.id.as_uuid()).filter(|_| has_more));
+    html(&PagePolicy::Own, StatusCode::OK, &CollectionsPage { frame: visitor.frame, rows, place, next })
 }
 
 /// Makes one.

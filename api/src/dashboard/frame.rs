@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    choices::told_apart,
+    choices::{ListPlace, told_apart},
     said::{counted_notice, notice, problem},
     session::{CookieNames, PAGE_WORKSPACE},
     text::{Notice, for_people},
@@ -150,9 +150,9 @@ impl Visitor {
 
     /// Sends the browser back to the page of a list that a form was on, whose address names it as that of the page does.
     pub(super) fn go_to_list(&self, list: &str, said: &str, form: &Uri) -> Response {
-        let after = parameter(form, "after").and_then(|after| after.parse::<Uuid>().ok());
-        let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
-        self.go(&format!("{list}?said={said}{after}"))
+        let place = ListPlace::of(form).query();
+        let place = if place.is_empty() { place } else { format!("&{place}") };
+        self.go(&format!("{list}?said={said}{place}"))
     }
 
     /// Sends the browser on, and has it keep a cookie.

@@ -71,7 +71,7 @@ pub(super) async fn show(
     State(sources): State<SourceService>,
     visitor: Visitor,
 ) -> ApiResult {
-    let mut agents = asking.askable(&visitor.actor(), Uuid::max().into(), AGENTS + 1).await?;
+    let mut agents = asking.askable(&visitor.actor(), "", Uuid::max().into(), AGENTS + 1).await?;
     let has_more_agents = agents.len() > AGENTS as usize;
     agents.truncate(AGENTS as usize);
     let agents: Vec<AgentCard> = agents.into_iter().map(AgentCard::from).collect();

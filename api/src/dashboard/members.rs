@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy, ROLES,
+    choices::ListPlace,
     confirm::{Confirmed, ConfirmedForm},
     frame::{Frame, SubmittedForm, Visitor},
     html,
@@ -54,10 +55,9 @@ struct MembersPage {
     /// It is the visitor's own.
     is_own: bool,
     members: Vec<Member>,
-    /// The member behind whom the page begins; none for the first page.
-    after: Option<Uuid>,
-    /// The last member of the page, when there are further ones.
-    next: Option<UserId>,
+    place: ListPlace,
+    /// The query of the next page of members, if there is one.
+    next: Option<String>,
     invitations: Vec<Invitation>,
     /// The last invitation, when there are further ones.
     next_invitations: Option<InvitationId>,
@@ -80,18 +80,19 @@ struct InvitationPage {
     is_refused: bool,
 }
 
-/// Behind which member, and which invitation, the lists of a page begin; none where they begin with the newest.
+/// Where the lists of a page begin.
 #[derive(Default)]
 struct ListPlaces {
-    members: Option<Uuid>,
+    members: ListPlace,
+    /// Behind which invitation; none where they begin with the newest.
     invitations: Option<Uuid>,
 }
 
 impl ListPlaces {
     /// As an address has them.
     fn of(uri: &Uri) -> Self {
-        let place = |name: &str| parameter(uri, name).and_then(|after| after.parse().ok());
-        Self { members: place("after"), invitations: place("invitations") }
+        let invitations = parameter(uri, "invitations").and_then(|after| after.parse().ok());
+        Self { members: ListPlace::of(uri), invitations }
     }
 }
 
@@ -142,7 +143,7 @@ async fn page(
     members: &MemberService,
     invitations: &InvitationService,
     visitor: Visitor,
-    mut places: ListPlaces,
+    places: ListPlaces,
     link: Option<String>,
     needs_account: bool,
 ) -> ApiResult {
@@ -151,21 +152,22 @@ async fn page(
     let id = visitor.frame.workspace_id;
     let is_personal = workspaces.find(&actor, id).await?.workspace.is_personal;
     let keeper = UserId::from(*id.as_uuid());
-    let behind = |place: Option<Uuid>| place.unwrap_or_else(Uuid::max);
-    let mut listed = members.list(&actor, id, behind(places.members), ROWS + 1).await?;
+    let mut place = places.members;
+    let mut listed = members.list(&actor, id, &place.name, place.before(), ROWS + 1).await?;
     // All that stood on it may be gone.
-    if listed.is_empty() && places.members.take().is_some() {
-        listed = members.list(&actor, id, Uuid::max(), ROWS + 1).await?;
+    if listed.is_empty() && place.after.take().is_some() {
+        listed = members.list(&actor, id, &place.name, place.before(), ROWS + 1).await?;
     }
-    let next = cut(&mut listed, |member| member.user_id);
-    let mut open = invitations.list(&actor, id, behind(places.invitations), ROWS + 1).await?;
+    let next = place.next(cut(&mut listed, |member| *member.user_id.as_uuid()));
+    let behind = places.invitations.unwrap_or_else(Uuid::max);
+    let mut open = invitations.list(&actor, id, behind, ROWS + 1).await?;
     let next_invitations = cut(&mut open, |invitation| invitation.id);
     let page = MembersPage {
         keeper,
         is_personal,
         is_own: keeper == visitor.caller.user.id,
         members: listed,
-        after: places.members,
+        place,
         next,
         invitations: open,
         next_invitations,

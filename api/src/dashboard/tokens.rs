@@ -12,18 +12,17 @@ use lectern_shared::{
     model::{Json, workspace::Role},
 };
 use secrecy::ExposeSecret;
-use uuid::Uuid;
 
 use super::{
     PagePolicy, ROLES,
-    choices::told_apart,
+    choices::{ListPlace, told_apart},
     confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{counted, filters, for_people},
 };
 use crate::{
-    extract::{PathId, parameter},
+    extract::PathId,
     response::ApiResult,
     services::{
         actor::Actor,
@@ -41,10 +40,9 @@ const TOKENS: u32 = 50;
 struct TokensPage {
     frame: Frame,
     rows: Vec<TokenRow>,
-    /// The token behind which the page begins; none for the first page.
-    after: Option<Uuid>,
-    /// The last of them, when there are further ones.
-    next: Option<ApiTokenId>,
+    place: ListPlace,
+    /// The query of the next page, if there is one.
+    next: Option<String>,
     roles: Vec<(&'static str, &'static str)>,
     agents: Vec<(AgentId, String)>,
     /// A new token's value.
@@ -118,26 +116,26 @@ async fn page(
     asking: &AskService,
     now: Timestamp,
     visitor: Visitor,
-    mut after: Option<Uuid>,
+    mut place: ListPlace,
     made: Option<String>,
 ) -> ApiResult {
     let actor = visitor.actor();
-    let (user, before) = (&visitor.caller.user, after.unwrap_or_else(Uuid::max));
-    let mut rows = tokens.list(&actor, user, before, TOKENS + 1).await?;
+    let user = &visitor.caller.user;
+    let mut rows = tokens.list(&actor, user, &place.name, place.before(), TOKENS + 1).await?;
     // All that stood on it may be gone.
-    if rows.is_empty() && after.take().is_some() {
-        rows = tokens.list(&actor, user, Uuid::max(), TOKENS + 1).await?;
+    if rows.is_empty() && place.after.take().is_some() {
+        rows = tokens.list(&actor, user, &place.name, place.before(), TOKENS + 1).await?;
     }
     let has_more = rows.len() > TOKENS as usize;
     rows.truncate(TOKENS as usize);
-    let next = rows.last().map(|last| last.token.id).filter(|_| has_more);
+    let next = place.next(rows.last().map(|last| *last.token.id.as_uuid()).filter(|_| has_more));
     let agents =
         asking.all_askable(&actor, |askable| (askable.agent().id, askable.agent().name.clone())).await?;
     let given =
         ROLES.into_iter().filter(|(role, _)| role.parse().is_ok_and(|role| actor.may_grant(role).is_ok()));
     let page = TokensPage {
         rows: rows.into_iter().map(|row| TokenRow::of(row, &actor, &agents, now)).collect(),
-        after,
+        place,
         next,
         roles: given.collect(),
         agents: told_apart(agents),
@@ -156,8 +154,7 @@ pub(super) async fn show(
     visitor: Visitor,
     uri: Uri,
 ) -> ApiResult {
-    let after = parameter(&uri, "after").and_then(|after| after.parse().ok());
-    page(&tokens, &asking, clock.now(), visitor, after, None).await
+    page(&tokens, &asking, clock.now(), visitor, ListPlace::of(&uri), None).await
 }
 
 /// Makes one, and shows its value.
@@ -178,7 +175,7 @@ pub(super) async fn create(
         .map_err(for_people)?;
     let (CreationOutcome::Now(value) | CreationOutcome::Before(value)) = made;
     let value = String::from_utf8_lossy(&value).into_owned();
-    page(&tokens, &asking, clock.now(), visitor, None, Some(value)).await
+    page(&tokens, &asking, clock.now(), visitor, ListPlace::default(), Some(value)).await
 }
 
 /// Deletes one.

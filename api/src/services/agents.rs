@@ -335,15 +335,16 @@ impl AgentService {
         Ok(created)
     }
 
-    /// The agents before an id, newest first.
+    /// The agents before an id whose names have something somewhere, newest first.
     pub(crate) async fn list(
         &self,
         actor: &Actor,
+        name: &str,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<VisibleAgent>, ApiError> {
         let workspace = actor.may(Permission::ListAgents)?.workspace_id;
-        let agents = db::agents::list(&self.db, workspace, before.into(), limit).await?;
+        let agents = db::agents::list(&self.db, workspace, name, before.into(), limit).await?;
         if actor.may(Permission::BuildAgents).is_err() {
             return Ok(agents.into_iter().map(|agent| VisibleAgent::Brief(agent.into())).collect());
         }

@@ -68,10 +68,11 @@ impl AskService {
     }
 
     /// Agents that somebody may ask, those older than `before`, newest first: the one that their token is bound to, or at most
-    /// `limit` of the workspace.
+    /// `limit` of those of the workspace whose names have `name` somewhere.
     pub(crate) async fn askable(
         &self,
         actor: &Actor,
+        name: &str,
         before: AgentId,
         limit: u32,
     ) -> Result<Vec<AskableAgent>, ApiError> {
@@ -80,7 +81,7 @@ impl AskService {
             return Ok(Some(only).filter(|only| only.agent().id < before).into_iter().collect());
         }
         let workspace = actor.may(Permission::ListAgents)?.workspace_id;
-        let agents = db::agents::list(&self.db, workspace, before, limit).await?;
+        let agents = db::agents::list(&self.db, workspace, name, before, limit).await?;
         let askable =
             |agent: Agent| Ok(AskableAgent { owner: actor.may_ask(agent.id)?, asked: agent.into() });
         agents.into_iter().map(askable).collect()
@@ -94,7 +95,7 @@ impl AskService {
     ) -> Result<Vec<T>, ApiError> {
         let (mut all, mut before) = (Vec::new(), AgentId::from(uuid::Uuid::max()));
         loop {
-            let page = self.askable(actor, before, PAGE).await?;
+            let page = self.askable(actor, "", before, PAGE).await?;
             let is_full = page.len() == usize::try_from(PAGE).unwrap_or(usize::MAX);
             let last = page.last().map(|last| last.agent().id);
             all.extend(page.into_iter().map(&shown));

@@ -172,15 +172,16 @@ impl CollectionService {
         self.creations.commit(tx, once, &collection, tell).await
     }
 
-    /// The collections before an id, newest first.
+    /// The collections before an id whose names have something somewhere, newest first.
     pub(crate) async fn list(
         &self,
         actor: &Actor,
+        name: &str,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<Collection>, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        Ok(db::collections::list(&self.db, owner.workspace_id, before.into(), limit).await?)
+        Ok(db::collections::list(&self.db, owner.workspace_id, name, before.into(), limit).await?)
     }
 
     /// The collections that a document is in, by id and name, the newest first.

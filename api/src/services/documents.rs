@@ -256,6 +256,21 @@ impl DocumentService {
         Ok(db::documents::list(&self.db, owner.workspace_id, before.into(), limit).await?)
     }
 
+    /// [`Self::list`], of documents whose names have something somewhere; of all of them when that is empty.
+    pub(crate) async fn list_named(
+        &self,
+        actor: &Actor,
+        name: &str,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<DocumentDetails>, ApiError> {
+        if name.is_empty() {
+            return self.list(actor, before, limit).await;
+        }
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(db::documents::list_named(&self.db, owner.workspace_id, name, before.into(), limit).await?)
+    }
+
     /// One document.
     pub(crate) async fn find(&self, actor: &Actor, id: DocumentId) -> Result<FullDocument, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;

@@ -136,15 +136,16 @@ impl PromptService {
         self.creations.commit(tx, once, &prompt, tell).await
     }
 
-    /// The prompts before an id, newest first.
+    /// The prompts before an id whose names have something somewhere, newest first.
     pub(crate) async fn list(
         &self,
         actor: &Actor,
+        name: &str,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<Prompt>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
-        Ok(db::prompts::list(&self.db, owner.workspace_id, before.into(), limit).await?)
+        Ok(db::prompts::list(&self.db, owner.workspace_id, name, before.into(), limit).await?)
     }
 
     /// The newest prompts whose names have something somewhere, to choose from.

@@ -265,16 +265,17 @@ impl TokenService {
         Ok(created)
     }
 
-    /// The API tokens before an id, newest first.
+    /// The API tokens before an id whose descriptions have something somewhere, newest first.
     pub(crate) async fn list(
         &self,
         actor: &Actor,
         asking: &User,
+        name: &str,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<RevealedToken>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
-        let tokens = db::api_tokens::list(&self.db, owner.workspace_id, before.into(), limit).await?;
+        let tokens = db::api_tokens::list(&self.db, owner.workspace_id, name, before.into(), limit).await?;
         let mut revealed = Vec::with_capacity(tokens.len());
         for token in tokens {
             // The account of its maker may be gone at this moment, and the token then is too.

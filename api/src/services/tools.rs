@@ -186,15 +186,16 @@ impl ToolService {
         self.creations.commit(tx, once, &details, tell).await
     }
 
-    /// The tools before an id, newest first.
+    /// The tools before an id whose names have something somewhere, newest first.
     pub(crate) async fn list(
         &self,
         actor: &Actor,
+        name: &str,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<ToolDetails>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
-        let tools = db::tools::list(&self.db, owner.workspace_id, before.into(), limit).await?;
+        let tools = db::tools::list(&self.db, owner.workspace_id, name, before.into(), limit).await?;
         tools.into_iter().map(|tool| self.details(tool)).collect()
     }
 

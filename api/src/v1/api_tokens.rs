@@ -16,7 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::users::{self, UserView};
 use crate::{
     auth::Caller,
-    extract::PathId,
+    extract::{NamePart, PathId},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
@@ -154,6 +154,7 @@ async fn create(
     path = "/api-tokens",
     tag = "API tokens",
     operation_id = "listApiTokens",
+    params(("name" = Option<String>, Query, description = "Only those whose descriptions have this somewhere, in whichever case", max_length = 1_000)),
     responses((
         status = 200,
         description = "Your tokens",
@@ -162,11 +163,16 @@ async fn create(
     )),
 )]
 #[handler]
-async fn index(State(tokens): State<TokenService>, caller: Caller, paging: Paging) -> ApiResult {
+async fn index(
+    State(tokens): State<TokenService>,
+    caller: Caller,
+    paging: Paging,
+    NamePart(name): NamePart,
+) -> ApiResult {
     list(paging, move |before, limit| {
-        let (tokens, caller) = (tokens.clone(), caller.clone());
+        let (tokens, caller, name) = (tokens.clone(), caller.clone(), name.clone());
         async move {
-            let tokens = tokens.list(&caller.actor(), &caller.user, before, limit).await?;
+            let tokens = tokens.list(&caller.actor(), &caller.user, &name, before, limit).await?;
             let row = |one: &RevealedToken| (*one.token.id.as_uuid(), ApiTokenView::from(one));
             Ok(tokens.iter().map(row).collect())
         }

@@ -10,7 +10,15 @@ use lectern_shared::{
     },
 };
 
-use crate::{Db, Result, Tx, documents, execute, jobs::has_ended_unpublished, locks, memory, on};
+use sqlx::QueryBuilder;
+
+use crate::{
+    Db, Result, Tx,
+    documents::{self, browse::and_has},
+    execute,
+    jobs::has_ended_unpublished,
+    locks, memory, on,
+};
 
 /// Adds an agent.
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
@@ -67,13 +75,21 @@ pub async fn find_named(db: &Db, workspace: WorkspaceId, name: &str) -> Result<V
         .fetch_all(c))?)
 }
 
-/// At most `limit` of a workspace's agents older than `before`, newest first.
-pub async fn list(db: &Db, workspace: WorkspaceId, before: AgentId, limit: u32) -> Result<Vec<Agent>> {
-    Ok(on!(db, |c| sqlx::query_as(select_agent!("workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"))
-        .bind(workspace)
-        .bind(before)
-        .bind(i64::from(limit))
-        .fetch_all(c))?)
+/// At most `limit` of a workspace's agents older than `before`, newest first. Their names have `name` somewhere, in whichever case.
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    name: &str,
+    before: AgentId,
+    limit: u32,
+) -> Result<Vec<Agent>> {
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new(select_agent!("workspace_id = "));
+        query.push_bind(workspace).push(" AND id < ").push_bind(before);
+        and_has(&mut query, "name", name);
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
+        query.build_query_as().fetch_all(c).await
+    })?)
 }
 
 /// Reads one of a workspace's agents and keeps it as it is until the transaction ends. Neither the workspace's prompts nor tags go

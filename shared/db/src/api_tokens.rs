@@ -11,7 +11,7 @@ use lectern_shared::{
 };
 use sqlx::QueryBuilder;
 
-use crate::{Db, Result, Tx, execute, on};
+use crate::{Db, Result, Tx, documents::browse::and_has, execute, on};
 
 /// Adds an API token, sealed and hashed by the caller.
 pub async fn insert(tx: &mut Tx, token: &ApiToken, token_hash: &[u8]) -> Result<()> {
@@ -48,15 +48,22 @@ pub async fn count(tx: &mut Tx, workspace: WorkspaceId) -> Result<u64> {
     Ok(count.unsigned_abs())
 }
 
-/// At most `limit` of a workspace's API tokens older than `before`, newest first.
-pub async fn list(db: &Db, workspace: WorkspaceId, before: ApiTokenId, limit: u32) -> Result<Vec<ApiToken>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT * FROM api_tokens WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
-    )
-    .bind(workspace)
-    .bind(before)
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
+/// At most `limit` of a workspace's API tokens older than `before`, newest first. Their descriptions have `name` somewhere, in whichever
+/// case.
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    name: &str,
+    before: ApiTokenId,
+    limit: u32,
+) -> Result<Vec<ApiToken>> {
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new("SELECT * FROM api_tokens WHERE workspace_id = ");
+        query.push_bind(workspace).push(" AND id < ").push_bind(before);
+        and_has(&mut query, "description", name);
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
+        query.build_query_as().fetch_all(c).await
+    })?)
 }
 
 /// One of a workspace's API tokens.

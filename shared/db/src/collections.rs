@@ -19,7 +19,8 @@ use uuid::Uuid;
 use crate::{
     Db, Result, Tx, agents,
     documents::{
-        CollectedRow, DocumentDetails, collections_column, files::IdWindow, read_page, select_document,
+        CollectedRow, DocumentDetails, browse::and_has, collections_column, files::IdWindow, read_page,
+        select_document,
     },
     execute, locks, on, silence,
 };
@@ -64,20 +65,21 @@ pub async fn find(db: &Db, workspace: WorkspaceId, id: CollectionId) -> Result<O
         .fetch_optional(c))?)
 }
 
-/// At most `limit` of a workspace's collections older than `before`, newest first.
+/// At most `limit` of a workspace's collections older than `before`, newest first. Their names have `name` somewhere, in whichever case.
 pub async fn list(
     db: &Db,
     workspace: WorkspaceId,
+    name: &str,
     before: CollectionId,
     limit: u32,
 ) -> Result<Vec<Collection>> {
-    Ok(on!(db, |c| sqlx::query_as(select_collection!(
-        "c.workspace_id = $1 AND c.id < $2 ORDER BY c.id DESC LIMIT $3"
-    ))
-    .bind(workspace)
-    .bind(before)
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new(select_collection!("c.workspace_id = "));
+        query.push_bind(workspace).push(" AND c.id < ").push_bind(before);
+        and_has(&mut query, "c.name", name);
+        query.push(" ORDER BY c.id DESC LIMIT ").push_bind(i64::from(limit));
+        query.build_query_as().fetch_all(c).await
+    })?)
 }
 
 /// The collections that one of a workspace's documents is in, by id and name, the newest first.

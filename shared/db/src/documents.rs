@@ -19,7 +19,7 @@ pub use active::{ChangedDocument, active, changed_since};
 pub(super) use clearing::{delete_all, delete_some};
 pub use ingestions::{DocumentIngestion, ingestion, ingestions};
 pub(crate) use listing::{CollectedRow, collections_column, read_page};
-pub use listing::{DocumentDetails, find_collected, find_with_content, list};
+pub use listing::{DocumentDetails, find_collected, find_with_content, list, list_named};
 #[cfg(test)]
 pub(crate) use listing::{LIST_POSTGRES, LIST_SQLITE};
 

@@ -5,7 +5,9 @@ use lectern_shared::{
     model::prompt::Prompt,
 };
 
-use crate::{Db, Result, Tx, execute, locks, on, silence};
+use sqlx::QueryBuilder;
+
+use crate::{Db, Result, Tx, documents::browse::and_has, execute, locks, on, silence};
 
 /// Adds a prompt.
 pub async fn insert(tx: &mut Tx, prompt: &Prompt) -> Result<()> {
@@ -35,15 +37,21 @@ pub async fn find(db: &Db, workspace: WorkspaceId, id: PromptId) -> Result<Optio
         .fetch_optional(c))?)
 }
 
-/// At most `limit` of a workspace's prompts older than `before`, newest first.
-pub async fn list(db: &Db, workspace: WorkspaceId, before: PromptId, limit: u32) -> Result<Vec<Prompt>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT * FROM prompts WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
-    )
-    .bind(workspace)
-    .bind(before)
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
+/// At most `limit` of a workspace's prompts older than `before`, newest first. Their names have `name` somewhere, in whichever case.
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    name: &str,
+    before: PromptId,
+    limit: u32,
+) -> Result<Vec<Prompt>> {
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new("SELECT * FROM prompts WHERE workspace_id = ");
+        query.push_bind(workspace).push(" AND id < ").push_bind(before);
+        and_has(&mut query, "name", name);
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
+        query.build_query_as().fetch_all(c).await
+    })?)
 }
 
 macro_rules! select_locked {

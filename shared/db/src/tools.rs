@@ -12,7 +12,9 @@ use lectern_shared::{
     },
 };
 
-use crate::{Db, Result, Tx, agents, execute, locks, on};
+use sqlx::QueryBuilder;
+
+use crate::{Db, Result, Tx, agents, documents::browse::and_has, execute, locks, on};
 
 /// Adds a tool.
 pub async fn insert(tx: &mut Tx, tool: &Tool) -> Result<()> {
@@ -104,15 +106,21 @@ pub async fn of_agent(db: &Db, workspace: WorkspaceId, agent: AgentId) -> Result
     .fetch_all(c))?)
 }
 
-/// At most `limit` of a workspace's tools older than `before`, newest first.
-pub async fn list(db: &Db, workspace: WorkspaceId, before: ToolId, limit: u32) -> Result<Vec<Tool>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT * FROM tools WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
-    )
-    .bind(workspace)
-    .bind(before)
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
+/// At most `limit` of a workspace's tools older than `before`, newest first. Their names have `name` somewhere, in whichever case.
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    name: &str,
+    before: ToolId,
+    limit: u32,
+) -> Result<Vec<Tool>> {
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new("SELECT * FROM tools WHERE workspace_id = ");
+        query.push_bind(workspace).push(" AND id < ").push_bind(before);
+        and_has(&mut query, "name", name);
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
+        query.build_query_as().fetch_all(c).await
+    })?)
 }
 
 /// Deletes one of a workspace's tools with its links; false when there is none.

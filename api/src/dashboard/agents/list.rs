@@ -6,17 +6,15 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use lectern_derive::handler;
-use lectern_shared::ids::AgentId;
-use uuid::Uuid;
 
 use crate::{
     dashboard::{
         PagePolicy,
+        choices::ListPlace,
         frame::{Frame, Visitor},
         home::AgentCard,
         html,
     },
-    extract::parameter,
     response::ApiResult,
     services::asking::AskService,
 };
@@ -29,17 +27,18 @@ const AGENTS: u32 = 48;
 struct AgentsPage {
     frame: Frame,
     agents: Vec<AgentCard>,
-    next: Option<AgentId>,
+    place: ListPlace,
+    /// The query of the next page, if there is one.
+    next: Option<String>,
 }
 
 /// Shows the agents.
 #[handler]
 pub(super) async fn show(State(asking): State<AskService>, visitor: Visitor, uri: Uri) -> ApiResult {
-    let before = parameter(&uri, "after").and_then(|after| after.parse().ok());
-    let before = before.unwrap_or_else(|| AgentId::from(Uuid::max()));
-    let found = asking.askable(&visitor.actor(), before, AGENTS + 1).await?;
+    let place = ListPlace::of(&uri);
+    let found = asking.askable(&visitor.actor(), &place.name, place.before().into(), AGENTS + 1).await?;
     let has_more = found.len() > AGENTS as usize;
     let agents: Vec<AgentCard> = found.into_iter().take(AGENTS as usize).map(AgentCard::from).collect();
-    let next = agents.last().map(|last| last.id).filter(|_| has_more);
-    html(&PagePolicy::Own, StatusCode::OK, &AgentsPage { frame: visitor.frame, agents, next })
+    let next = place.next(agents.last().map(|last| *last.id.as_uuid()).filter(|_| has_more));
+    html(&PagePolicy::Own, StatusCode::OK, &AgentsPage { frame: visitor.frame, agents, place, next })
 }

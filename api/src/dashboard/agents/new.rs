@@ -60,7 +60,7 @@ pub(super) async fn show(
 ) -> ApiResult {
     let actor = visitor.actor();
     actor.may(Permission::BuildAgents)?;
-    let mut collections = collections.list(&actor, Uuid::max(), COLLECTIONS + 1).await?;
+    let mut collections = collections.list(&actor, "", Uuid::max(), COLLECTIONS + 1).await?;
     let more_collections = collections.len() > COLLECTIONS as usize;
     collections.truncate(COLLECTIONS as usize);
     let page = NewAgentPage {

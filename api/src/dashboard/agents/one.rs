@@ -310,7 +310,7 @@ async fn changed_by(
     let versions = agents.versions(actor, id, Uuid::max(), VERSIONS).await?;
     let replaced = versions.into_iter().filter_map(|version| version.replaced);
     let by: HashSet<UserId> = replaced.filter(|(_, at)| *at > since).filter_map(|(by, _)| by).collect();
-    let members = members.list(actor, actor.named_workspace(), Uuid::max(), MEMBERS).await?;
+    let members = members.list(actor, actor.named_workspace(), "", Uuid::max(), MEMBERS).await?;
     let names = members.into_iter().filter(|member| by.contains(&member.user_id)).map(|member| {
         if member.user_id == actor.user {
             "you, elsewhere,".to_owned()

@@ -38,6 +38,6 @@ fn shown(askable: &AskableAgent) -> Value {
 pub(super) async fn list(services: &ServedServices, call: &CallContext) -> CallResult {
     let page: PageArguments = call.arguments.read()?;
     let before = AgentId::from(page.before()?);
-    let askable = services.asking.askable(&call.actor, before, page.sought()).await?;
+    let askable = services.asking.askable(&call.actor, "", before, page.sought()).await?;
     Ok(page.answer("agents", &askable, shown))
 }

@@ -74,17 +74,18 @@ impl MemberService {
         Self { db, clock, workspaces, audit }
     }
 
-    /// The members before an id, those with the newest accounts first.
+    /// The members before an id whose names or e-mails have something somewhere, those with the newest accounts first.
     pub(crate) async fn list(
         &self,
         actor: &Actor,
         workspace: WorkspaceId,
+        name: &str,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<Member>, ApiError> {
         let (actor, _) = self.workspaces.enter(actor, workspace).await?;
         let owner = actor.may(Permission::ListMembers)?;
-        Ok(db::workspaces::members::list(&self.db, owner.workspace_id, before.into(), limit).await?)
+        Ok(db::workspaces::members::list(&self.db, owner.workspace_id, name, before.into(), limit).await?)
     }
 
     /// Gives a member another role.

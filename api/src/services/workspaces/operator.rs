@@ -196,7 +196,7 @@ impl WorkspaceOperator {
         let used = self.usage.of_workspace(id).await?;
         let (mut members, mut before) = (Vec::new(), UserId::from(Uuid::max()));
         loop {
-            let page = db::workspaces::members::list(&self.db, id, before, PAGE).await?;
+            let page = db::workspaces::members::list(&self.db, id, "", before, PAGE).await?;
             let Some(last) = page.last() else { return Ok(WorkspaceReport { workspace, used, members }) };
             before = last.user_id;
             members.extend(page);

@@ -16,7 +16,7 @@ use super::users::NullBody;
 use crate::{
     auth::Caller,
     error::ApiError,
-    extract::{PathId, ValidJson},
+    extract::{NamePart, PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
@@ -84,6 +84,7 @@ async fn create(
     path = "/agents",
     tag = "Agents",
     operation_id = "listAgents",
+    params(("name" = Option<String>, Query, description = "Only those whose names have this somewhere, in whichever case", max_length = 1_000)),
     responses((
         status = 200,
         description = "Your agents",
@@ -92,11 +93,16 @@ async fn create(
     )),
 )]
 #[handler]
-async fn index(State(agents): State<AgentService>, caller: Caller, paging: Paging) -> ApiResult {
+async fn index(
+    State(agents): State<AgentService>,
+    caller: Caller,
+    paging: Paging,
+    NamePart(name): NamePart,
+) -> ApiResult {
     list(paging, move |before, limit| {
-        let (agents, actor) = (agents.clone(), caller.actor());
+        let (agents, actor, name) = (agents.clone(), caller.actor(), name.clone());
         async move {
-            let agents = agents.list(&actor, before, limit).await?;
+            let agents = agents.list(&actor, &name, before, limit).await?;
             Ok(agents.into_iter().map(VisibleAgentView::row).collect())
         }
     })

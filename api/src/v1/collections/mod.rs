@@ -20,7 +20,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{documents::SplitterView, users::NullBody};
 use crate::{
     auth::Caller,
-    extract::{PathId, ValidJson},
+    extract::{NamePart, PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
@@ -193,6 +193,7 @@ async fn create(
     path = "/collections",
     tag = "Collections",
     operation_id = "listCollections",
+    params(("name" = Option<String>, Query, description = "Only those whose names have this somewhere, in whichever case", max_length = 1_000)),
     responses((
         status = 200,
         description = "Your collections",
@@ -201,11 +202,16 @@ async fn create(
     )),
 )]
 #[handler]
-async fn index(State(collections): State<CollectionService>, caller: Caller, paging: Paging) -> ApiResult {
+async fn index(
+    State(collections): State<CollectionService>,
+    caller: Caller,
+    paging: Paging,
+    NamePart(name): NamePart,
+) -> ApiResult {
     list(paging, move |before, limit| {
-        let (collections, actor) = (collections.clone(), caller.actor());
+        let (collections, actor, name) = (collections.clone(), caller.actor(), name.clone());
         async move {
-            let collections = collections.list(&actor, before, limit).await?;
+            let collections = collections.list(&actor, &name, before, limit).await?;
             let row = |collection: Collection| (*collection.id.as_uuid(), CollectionView::from(collection));
             Ok(collections.into_iter().map(row).collect())
         }

@@ -25,7 +25,7 @@ pub(crate) use self::{
 };
 use crate::{
     auth::Caller,
-    extract::PathId,
+    extract::{NamePart, PathId},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, ListRow, Paging, data, list},
@@ -99,6 +99,7 @@ async fn create(
     path = "/documents",
     tag = "Documents",
     operation_id = "listDocuments",
+    params(("name" = Option<String>, Query, description = "Only those whose names have this somewhere, in whichever case", max_length = 1_000)),
     responses((
         status = 200,
         description = "Your documents",
@@ -107,11 +108,16 @@ async fn create(
     )),
 )]
 #[handler]
-async fn index(State(documents): State<DocumentService>, caller: Caller, paging: Paging) -> ApiResult {
+async fn index(
+    State(documents): State<DocumentService>,
+    caller: Caller,
+    paging: Paging,
+    NamePart(name): NamePart,
+) -> ApiResult {
     list(paging, move |before, limit| {
-        let (documents, actor) = (documents.clone(), caller.actor());
+        let (documents, actor, name) = (documents.clone(), caller.actor(), name.clone());
         async move {
-            let documents = documents.list(&actor, before, limit).await?;
+            let documents = documents.list_named(&actor, &name, before, limit).await?;
             Ok(documents.into_iter().map(document_row).collect())
         }
     })

@@ -15,7 +15,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{PathId, ValidJson},
+    extract::{NamePart, PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
@@ -117,6 +117,7 @@ async fn create(
     path = "/prompts",
     tag = "Prompts",
     operation_id = "listPrompts",
+    params(("name" = Option<String>, Query, description = "Only those whose names have this somewhere, in whichever case", max_length = 1_000)),
     responses((
         status = 200,
         description = "Your prompts",
@@ -125,11 +126,16 @@ async fn create(
     )),
 )]
 #[handler]
-async fn index(State(prompts): State<PromptService>, caller: Caller, paging: Paging) -> ApiResult {
+async fn index(
+    State(prompts): State<PromptService>,
+    caller: Caller,
+    paging: Paging,
+    NamePart(name): NamePart,
+) -> ApiResult {
     list_by(PAGE, paging, move |before, limit| {
-        let (prompts, actor) = (prompts.clone(), caller.actor());
+        let (prompts, actor, name) = (prompts.clone(), caller.actor(), name.clone());
         async move {
-            let prompts = prompts.list(&actor, before, limit).await?;
+            let prompts = prompts.list(&actor, &name, before, limit).await?;
             let row = |prompt: Prompt| (*prompt.id.as_uuid(), PromptView::from(prompt));
             Ok(prompts.into_iter().map(row).collect())
         }

@@ -11,7 +11,7 @@ use self::view::{ToolView, example};
 use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{PathId, ValidJson},
+    extract::{NamePart, PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
@@ -72,6 +72,7 @@ async fn create(
     path = "/tools",
     tag = "Tools",
     operation_id = "listTools",
+    params(("name" = Option<String>, Query, description = "Only those whose names have this somewhere, in whichever case", max_length = 1_000)),
     responses((
         status = 200,
         description = "Your tools",
@@ -80,11 +81,16 @@ async fn create(
     )),
 )]
 #[handler]
-async fn index(State(tools): State<ToolService>, caller: Caller, paging: Paging) -> ApiResult {
+async fn index(
+    State(tools): State<ToolService>,
+    caller: Caller,
+    paging: Paging,
+    NamePart(name): NamePart,
+) -> ApiResult {
     list_by(PAGE, paging, move |before, limit| {
-        let (tools, actor) = (tools.clone(), caller.actor());
+        let (tools, actor, name) = (tools.clone(), caller.actor(), name.clone());
         async move {
-            let tools = tools.list(&actor, before, limit).await?;
+            let tools = tools.list(&actor, &name, before, limit).await?;
             let row = |details: ToolDetails| (*details.tool.id.as_uuid(), ToolView::from(details));
             Ok(tools.into_iter().map(row).collect())
         }

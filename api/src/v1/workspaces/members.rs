@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
-    extract::{PathId, PathIds, ValidJson},
+    extract::{NamePart, PathId, PathIds, ValidJson},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
     services::workspaces::members::{MemberChange, MemberService},
@@ -70,7 +70,13 @@ fn example() -> Value {
     path = "/workspaces/{id}/members",
     tag = "Workspaces",
     operation_id = "listMembers",
-    params(("id" = String, Path, description = "The workspace's id")),
+    params(
+        ("id" = String, Path, description = "The workspace's id"),
+        (
+            "name" = Option<String>, Query,
+            description = "Only those whose names or e-mails have this somewhere, in whichever case", max_length = 1_000
+        ),
+    ),
     responses(
         (
             status = 200,
@@ -87,11 +93,12 @@ async fn index(
     caller: Caller,
     PathId(id): PathId<WorkspaceId>,
     paging: Paging,
+    NamePart(name): NamePart,
 ) -> ApiResult {
     list(paging, move |before, limit| {
-        let (members, actor) = (members.clone(), caller.actor());
+        let (members, actor, name) = (members.clone(), caller.actor(), name.clone());
         async move {
-            let members = members.list(&actor, id, before, limit).await?;
+            let members = members.list(&actor, id, &name, before, limit).await?;
             let row = |member: Member| (*member.user_id.as_uuid(), MemberView::from(member));
             Ok(members.into_iter().map(row).collect())
         }

@@ -308,13 +308,23 @@ pub(crate) fn and_has<D: Database>(query: &mut QueryBuilder<D>, column: &str, te
 where
     String: for<'q> Encode<'q, D> + Type<D>,
 {
+    and_any_has(query, &[column], text);
+}
+
+/// [`and_has`], of one of several columns.
+pub(crate) fn and_any_has<D: Database>(query: &mut QueryBuilder<D>, columns: &[&str], text: &str)
+where
+    String: for<'q> Encode<'q, D> + Type<D>,
+{
     if text.is_empty() {
         return;
     }
     let spellings = spellings(text);
     let letters = large_letters(&spellings.concat());
     let mut before = " AND (";
-    for spelling in spellings {
+    for (column, spelling) in
+        columns.iter().flat_map(|column| spellings.iter().map(move |text| (column, text)))
+    {
         // SQLite makes ASCII small, as PostgreSQL does in some locales; the rest of the letters that are looked for is done here.
         query.push(before).push("REPLACE(".repeat(letters.len()));
         // The İ of Turkish is the one letter that becomes two when it is made small.

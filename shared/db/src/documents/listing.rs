@@ -5,9 +5,10 @@ use lectern_shared::{
     ids::{CollectionId, DocumentId, WorkspaceId},
     model::document::Document,
 };
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::select_document;
+use super::{browse::and_has, select_document};
 use crate::{
     Db, Result, Tx,
     commit::{PgIdentity, pg_identity},
@@ -45,6 +46,9 @@ pub(crate) const LIST_SQLITE: &str = select_document!(
     "",
     "d.workspace_id >= $1 AND (d.workspace_id, d.id) < ($1, $2) ORDER BY d.workspace_id DESC, d.id DESC LIMIT $3"
 );
+
+const NAMED_POSTGRES: &str = select_document!(collections_column!(postgres), "", "d.workspace_id >= ");
+const NAMED_SQLITE: &str = select_document!(collections_column!(sqlite), "", "d.workspace_id >= ");
 
 const FIND_POSTGRES: &str = select_document!(
     concat!(collections_column!(postgres), ", ", pg_identity!()),
@@ -136,6 +140,42 @@ struct LastRead {
     row: CollectedRow<Vec<Uuid>>,
     #[sqlx(flatten)]
     identity: PgIdentity,
+}
+
+/// Goes on with a statement for documents of some names: by the same range, which the statement ends with the beginning of.
+macro_rules! push_named {
+    ($query:ident, $workspace:ident, $name:ident, $before:ident, $limit:ident) => {
+        $query.push_bind($workspace);
+        $query.push(" AND (d.workspace_id, d.id) < (").push_bind($workspace).push(", ");
+        $query.push_bind($before).push(")");
+        and_has(&mut $query, "d.name", $name);
+        $query.push(" ORDER BY d.workspace_id DESC, d.id DESC LIMIT ").push_bind(i64::from($limit));
+    };
+}
+
+/// [`list`], of documents whose names have `name` somewhere, in whichever case.
+pub async fn list_named(
+    db: &Db,
+    workspace: WorkspaceId,
+    name: &str,
+    before: DocumentId,
+    limit: u32,
+) -> Result<Vec<DocumentDetails>> {
+    match db {
+        Db::Postgres { pool, .. } => {
+            let mut query = QueryBuilder::new(NAMED_POSTGRES);
+            push_named!(query, workspace, name, before, limit);
+            let page: Vec<CollectedRow<Vec<Uuid>>> =
+                silence::answered(query.build_query_as().fetch_all(pool)).await?;
+            read_page(page)
+        }
+        Db::Sqlite { readers, .. } => {
+            let mut query = QueryBuilder::new(NAMED_SQLITE);
+            push_named!(query, workspace, name, before, limit);
+            let page: Vec<CollectedRow<Option<String>>> = query.build_query_as().fetch_all(readers).await?;
+            read_page(page)
+        }
+    }
 }
 
 /// At most `limit` of a workspace's documents older than `before`, newest first.

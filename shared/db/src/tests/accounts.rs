@@ -173,7 +173,7 @@ async fn tokens_are_listed_newest_first_page_by_page_to_their_owner() {
             (owner, ids[0], vec![]),
             (other, end, vec![]),
         ] {
-            let page: Vec<_> = api_tokens::list(&t.db, workspace, before, 2)
+            let page: Vec<_> = api_tokens::list(&t.db, workspace, "", before, 2)
                 .await
                 .unwrap()
                 .iter()

@@ -144,7 +144,7 @@ async fn agents_are_listed_newest_first_page_by_page() {
             (ids[1], vec![ids[0]]),
             (ids[0], vec![]),
         ] {
-            let page: Vec<_> = agents::list(&t.db, workspace, before, 2)
+            let page: Vec<_> = agents::list(&t.db, workspace, "", before, 2)
                 .await
                 .unwrap()
                 .iter()
@@ -237,7 +237,7 @@ async fn both_ends_of_a_link_belong_to_its_workspace() {
             );
         }
         assert!(agents::links(&t.db, other, mine).await.unwrap().documents.is_empty(), "{}", t.name);
-        let listed = agents::list(&t.db, other, end(), 9).await.unwrap();
+        let listed = agents::list(&t.db, other, "", end(), 9).await.unwrap();
         assert_eq!(listed.iter().map(|agent| agent.id).collect::<Vec<_>>(), [theirs], "{}", t.name);
         assert!(!commit!(t.db, |tx| agents::unlink(tx, other, first)), "{}", t.name);
         assert!(!commit!(t.db, |tx| agents::delete(tx, other, mine)), "{}", t.name);
@@ -258,7 +258,7 @@ async fn an_agent_shows_the_document_that_was_linked_first() {
         let linked = agents::links(&t.db, workspace, agent).await.unwrap().documents;
         assert_eq!(*linked, [newer, older], "{}", t.name);
         let found = agents::find(&t.db, workspace, agent).await.unwrap().unwrap();
-        let listed = agents::list(&t.db, workspace, end(), 9).await.unwrap();
+        let listed = agents::list(&t.db, workspace, "", end(), 9).await.unwrap();
         assert_eq!((found.document_id, listed[0].document_id), (Some(newer), Some(newer)), "{}", t.name);
         commit!(t.db, |tx| agents::unlink(tx, workspace, first));
         let found = agents::find(&t.db, workspace, agent).await.unwrap().unwrap();

@@ -97,7 +97,7 @@ async fn a_collection_is_read_as_it_was_written_in_its_workspace_alone() {
             (owner, made.id, vec![]),
             (other, end, vec![theirs]),
         ] {
-            let page = collections::list(&t.db, workspace, before, 1).await.unwrap();
+            let page = collections::list(&t.db, workspace, "", before, 1).await.unwrap();
             assert_eq!(page.iter().map(|one| one.id).collect::<Vec<_>>(), expected, "{}", t.name);
         }
         for (ids, has) in [

@@ -82,7 +82,7 @@ async fn prompts_are_listed_newest_first_page_by_page() {
         for (before, expected) in
             [(end(), vec![ids[3], ids[2], ids[1]]), (ids[2], vec![ids[1], ids[0]]), (ids[0], vec![])]
         {
-            let page = prompts::list(&t.db, workspace, before, 3).await.unwrap();
+            let page = prompts::list(&t.db, workspace, "", before, 3).await.unwrap();
             assert_eq!(page.iter().map(|prompt| prompt.id).collect::<Vec<_>>(), expected, "{}", t.name);
         }
     }
@@ -139,7 +139,7 @@ async fn a_prompt_exists_for_its_owner_alone() {
         let mine = prompt(&t.db, owner).await;
         let using = agent(&t.db, owner, Some(mine.id)).await;
         assert_eq!(prompts::find(&t.db, other, mine.id).await.unwrap(), None, "{}", t.name);
-        assert!(prompts::list(&t.db, other, end(), 9).await.unwrap().is_empty(), "{}", t.name);
+        assert!(prompts::list(&t.db, other, "", end(), 9).await.unwrap().is_empty(), "{}", t.name);
         assert_eq!(commit!(t.db, |tx| prompts::lock(tx, other, mine.id)), None, "{}", t.name);
         let theirs = Prompt { id: mine.id, ..new(other, "stolen", &[], at(1)) };
         commit!(t.db, |tx| prompts::update(tx, &theirs));

@@ -135,7 +135,7 @@ async fn tools_are_listed_newest_first_page_by_page() {
         for (before, expected) in
             [(end(), vec![ids[3], ids[2], ids[1]]), (ids[2], vec![ids[1], ids[0]]), (ids[0], vec![])]
         {
-            let page = tools::list(&t.db, workspace, before, 3).await.unwrap();
+            let page = tools::list(&t.db, workspace, "", before, 3).await.unwrap();
             assert_eq!(page.iter().map(|tool| tool.id).collect::<Vec<_>>(), expected, "{}", t.name);
         }
     }
@@ -162,7 +162,7 @@ async fn tools_and_links_exist_for_their_owner_alone() {
 
         assert!(tools::find(&t.db, other, mine).await.unwrap().is_none(), "{}", t.name);
         assert!(commit!(t.db, |tx| tools::lock(tx, other, mine)).is_none(), "{}", t.name);
-        let listed = tools::list(&t.db, other, end(), 9).await.unwrap();
+        let listed = tools::list(&t.db, other, "", end(), 9).await.unwrap();
         assert_eq!(listed.iter().map(|tool| tool.id).collect::<Vec<_>>(), [theirs], "{}", t.name);
         assert!(tools::find_link(&t.db, other, first.id).await.unwrap().is_none(), "{}", t.name);
         for agent in [None, Some(agent_mine)] {

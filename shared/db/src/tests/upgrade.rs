@@ -233,7 +233,7 @@ async fn assert_the_account_owns_its_workspace(db: &Db, ids: &EarlierAccount, on
     let joined = workspaces::find_joined(db, account, workspace).await.unwrap().unwrap();
     assert_eq!((&*joined.workspace.name, joined.workspace.is_personal), ("Ada", true), "{on}");
     assert_eq!(joined.role, Role::Owner, "{on}");
-    let members = members::list(db, workspace, Uuid::max().into(), 9).await.unwrap();
+    let members = members::list(db, workspace, "", Uuid::max().into(), 9).await.unwrap();
     let owner = Member {
         user_id: account,
         email: "Ada@example.com".to_owned(),

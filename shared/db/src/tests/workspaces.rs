@@ -91,7 +91,7 @@ async fn a_member_has_one_role_and_is_listed_newest_account_first() {
         for (id, role) in [(people[2], Role::Editor), (people[1], Role::Asker)] {
             put(&t.db, workspace, id, role, 5).await;
         }
-        let list = async |before, limit| members::list(&t.db, workspace, before, limit).await.unwrap();
+        let list = async |before, limit| members::list(&t.db, workspace, "", before, limit).await.unwrap();
         let end = UserId::from(Uuid::max());
         let ids = async |before, limit| {
             list(before, limit).await.iter().map(|member| member.user_id).collect::<Vec<_>>()
@@ -147,7 +147,7 @@ async fn an_owner_is_the_last_one_when_no_other_owners_account_is_active() {
         assert_eq!(asked().await, (true, true), "{}", t.name);
         commit!(t.db, |tx| accounts::close(tx, grace, at(2)));
         assert_eq!(asked().await, (false, false), "{}: the other one's account is closed", t.name);
-        let listed = members::list(&t.db, workspace, Uuid::max().into(), 9).await.unwrap();
+        let listed = members::list(&t.db, workspace, "", Uuid::max().into(), 9).await.unwrap();
         assert_eq!(listed.iter().map(|member| member.user_id).collect::<Vec<_>>(), [ada], "{}", t.name);
         commit!(t.db, |tx| workspaces::close(tx, workspace, at(3)));
         assert_eq!(joined(ada).await, [], "{}", t.name);

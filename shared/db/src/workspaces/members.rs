@@ -6,7 +6,9 @@ use lectern_shared::{
     model::workspace::{Member, Role},
 };
 
-use crate::{Db, Result, Tx, execute, on};
+use sqlx::QueryBuilder;
+
+use crate::{Db, Result, Tx, documents::browse::and_any_has, execute, on};
 
 /// Makes an account a member, or gives a member another role. Invitations of whoever may invite nobody any more are withdrawn.
 pub async fn put(
@@ -35,24 +37,33 @@ macro_rules! select_members {
         concat!(
             "SELECT m.user_id, u.email, u.name, m.role, m.joined_at
              FROM members m JOIN users u ON u.id = m.user_id
-             WHERE u.deleted_at IS NULL AND m.workspace_id = $1 AND ",
+             WHERE u.deleted_at IS NULL AND ",
             $where
         )
     };
 }
 
-/// At most `limit` members whose accounts are older than `before`, newest first.
-pub async fn list(db: &Db, workspace: WorkspaceId, before: UserId, limit: u32) -> Result<Vec<Member>> {
-    Ok(on!(db, |c| sqlx::query_as(select_members!("m.user_id < $2 ORDER BY m.user_id DESC LIMIT $3"))
-        .bind(workspace)
-        .bind(before)
-        .bind(i64::from(limit))
-        .fetch_all(c))?)
+/// At most `limit` members whose accounts are older than `before`, newest first. Their names or their e-mails have `name` somewhere, in
+/// whichever case.
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    name: &str,
+    before: UserId,
+    limit: u32,
+) -> Result<Vec<Member>> {
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new(select_members!("m.workspace_id = "));
+        query.push_bind(workspace).push(" AND m.user_id < ").push_bind(before);
+        and_any_has(&mut query, &["u.name", "u.email"], name);
+        query.push(" ORDER BY m.user_id DESC LIMIT ").push_bind(i64::from(limit));
+        query.build_query_as().fetch_all(c).await
+    })?)
 }
 
 /// One member, as this transaction sees it.
 pub async fn find(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<Option<Member>> {
-    Ok(on!(tx, |c| sqlx::query_as(select_members!("m.user_id = $2"))
+    Ok(on!(tx, |c| sqlx::query_as(select_members!("m.workspace_id = $1 AND m.user_id = $2"))
         .bind(workspace)
         .bind(user)
         .fetch_optional(c))?)
