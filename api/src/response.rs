@@ -60,6 +60,13 @@ impl<S: Sync> FromRequestParts<S> for Paging {
     }
 }
 
+impl Paging {
+    /// The id that comes behind all rows that are wanted.
+    pub(crate) fn before(&self) -> Uuid {
+        self.cursor.unwrap_or(Uuid::max())
+    }
+}
+
 /// A row of a list: the id by which lists are ordered, and what is shown.
 pub(crate) type ListRow<T> = (Uuid, T);
 
@@ -81,8 +88,17 @@ where
     R: Future<Output = Result<Vec<ListRow<T>>, ApiError>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    let before = paging.cursor.unwrap_or(Uuid::max());
-    let mut rest = ListReader { fetch, page, before, left: paging.limit };
+    list_until(page, paging, None, fetch).await
+}
+
+/// [`list_by`], of what is not gone through to its end: `end` is the cursor behind all that is.
+pub(crate) async fn list_until<F, R, T>(page: u32, paging: Paging, end: Option<Uuid>, fetch: F) -> ApiResult
+where
+    F: FnMut(Uuid, u32) -> R + Send + 'static,
+    R: Future<Output = Result<Vec<ListRow<T>>, ApiError>> + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    let mut rest = ListReader { fetch, page, before: paging.before(), left: paging.limit, end };
     // The first page is read before the answer begins, so that a store which is away is an ordinary error.
     let first = rest.next().await?;
     let mut response = match first.then {
@@ -103,6 +119,8 @@ struct ListReader<F> {
     before: Uuid,
     /// Rows that may still be sent, if there is a limit.
     left: Option<u32>,
+    /// The cursor behind the last row that is there, where there may be others behind it.
+    end: Option<Uuid>,
 }
 
 /// Some rows of a list.
@@ -138,7 +156,7 @@ where
         }
         self.before = rows.last().map_or(self.before, |(id, _)| *id);
         let then = match self.left {
-            _ if is_all => PageContinuation::End(None),
+            _ if is_all => PageContinuation::End(self.end),
             Some(left) if left <= self.page => PageContinuation::End(Some(self.before)),
             Some(_) | None => PageContinuation::More,
         };
@@ -260,6 +278,23 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_that_is_not_gone_through_to_its_end_says_where_it_goes_on() {
+        let end = Uuid::from_u128(5);
+        let fetch = |before: Uuid, limit: u32| {
+            let there = (5..10).rev().map(Uuid::from_u128).filter(move |id| *id < before);
+            let found = there.take(limit as usize).map(|id| (id, json!(id))).collect();
+            async { Ok(found) }
+        };
+        for (limit, next) in [(None, end), (Some(9), end), (Some(5), end), (Some(2), Uuid::from_u128(8))] {
+            let paging = Paging { limit, cursor: None };
+            let response = list_until(3, paging, Some(end), fetch).await.unwrap();
+            let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let body: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(body["nextCursor"], json!(next), "{limit:?}");
         }
     }
 

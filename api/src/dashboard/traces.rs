@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::{
     PagePolicy,
     answer::{AnswerCard, AnswerContext, QuoteStanding, StepRow, TraceBody},
-    choices::told_apart,
+    choices::{ListPlace, told_apart},
     confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
     html,
@@ -62,7 +62,12 @@ struct TracesPage {
     agents: Vec<(String, String)>,
     agent: String,
     rating: String,
+    /// What is looked for in the questions, and where the list goes on.
+    place: ListPlace,
     rows: Vec<TraceRow>,
+    /// There are answers that were not looked at.
+    is_bounded: bool,
+    /// The query of the next page, if there is one.
     next: Option<String>,
 }
 
@@ -76,6 +81,28 @@ struct TraceRow {
     took: String,
     feedback: &'static str,
     at: Timestamp,
+}
+
+impl TraceRow {
+    /// Of an agent that is called so.
+    fn of(trace: &StoredTrace, agent: &str) -> Self {
+        let body = TraceBody::of(&trace.body.0);
+        let verified = body.citations.iter().filter(|citation| citation.verified).count();
+        let sources = match body.citations.len() {
+            0 => "none".to_owned(),
+            all => format!("{all}, {verified} verified"),
+        };
+        Self {
+            id: trace.id,
+            question: beginning(asked(&trace.body.0).unwrap_or(NO_QUESTION), QUESTION),
+            has_failed: body.failure().is_some(),
+            agent: agent.to_owned(),
+            sources,
+            took: duration(body.duration_ms),
+            feedback: rating_words(trace.rating),
+            at: trace.created_at,
+        }
+    }
 }
 
 #[derive(Template)]
@@ -179,47 +206,38 @@ pub(super) async fn list(
     let actor = visitor.actor();
     let text = |name: &str| parameter(&uri, name).unwrap_or_default();
     let (agent, rating) = (text("agent"), text("rating"));
-    let filter = TraceFilter {
+    let place = ListPlace::of(&uri);
+    let mut filter = TraceFilter {
         agent: match agent.as_str() {
             "" => None,
             agent => Some(agent.parse().map_err(|_| ApiError::not_found("agent"))?),
         },
         rating: rating.parse().ok(),
+        question: place.name.clone(),
+        since: None,
     };
-    let before = text("after").parse().unwrap_or_else(|_| Uuid::max());
     let agents = asking
         .all_askable(&actor, |askable| (askable.agent().id.to_string(), askable.agent().name.clone()))
         .await?;
     let agents = told_apart(agents);
     let names: HashMap<&str, &str> = agents.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect();
-    let mut found = traces.list(&actor, filter, before, TRACES + 1).await?;
+    let end = traces.bound(&actor, &mut filter, place.before()).await?;
+    let mut found = traces.list(&actor, &filter, place.before(), TRACES + 1).await?;
     let has_more = found.len() > TRACES as usize;
     found.truncate(TRACES as usize);
-    let next = found.last().filter(|_| has_more).map(|last| {
-        let pairs = [("agent", agent.clone()), ("rating", rating.clone()), ("after", last.id.to_string())];
-        Serializer::new(String::new()).extend_pairs(pairs).finish()
+    let last = if has_more { found.last().map(|last| *last.id.as_uuid()) } else { end };
+    let next = place.next(last).map(|behind| {
+        let pairs = [("agent", agent.as_str()), ("rating", &rating)];
+        let chosen = Serializer::new(String::new()).extend_pairs(pairs).finish();
+        format!("{chosen}&{behind}")
     });
-    let row = |trace: StoredTrace| {
-        let body = TraceBody::of(&trace.body.0);
-        let verified = body.citations.iter().filter(|citation| citation.verified).count();
-        let sources = match body.citations.len() {
-            0 => "none".to_owned(),
-            all => format!("{all}, {verified} verified"),
-        };
+    let row = |trace: &StoredTrace| {
         let agent = trace.agent_id.to_string();
-        TraceRow {
-            id: trace.id,
-            question: beginning(asked(&trace.body.0).unwrap_or(NO_QUESTION), QUESTION),
-            has_failed: body.failure().is_some(),
-            agent: names.get(agent.as_str()).map_or_else(String::new, |name| (*name).to_owned()),
-            sources,
-            took: duration(body.duration_ms),
-            feedback: rating_words(trace.rating),
-            at: trace.created_at,
-        }
+        TraceRow::of(trace, names.get(agent.as_str()).copied().unwrap_or_default())
     };
-    let rows = found.into_iter().map(row).collect();
-    let page = TracesPage { frame: visitor.frame, agents, agent, rating, rows, next };
+    let rows = found.iter().map(row).collect();
+    let is_bounded = !has_more && end.is_some();
+    let page = TracesPage { frame: visitor.frame, agents, agent, rating, place, rows, is_bounded, next };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 

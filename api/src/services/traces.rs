@@ -27,6 +27,9 @@ use crate::{
     fields::{FieldRule, JsonFields},
 };
 
+/// Traces that a search for a question looks at, at most: a workspace may have millions.
+const LOOKED_AT: u32 = 10_000;
+
 /// A trace, and from what its run can be repeated.
 pub(crate) struct RecordedTrace {
     pub(crate) trace: StoredTrace,
@@ -120,7 +123,7 @@ impl TraceService {
     pub(crate) async fn list(
         &self,
         actor: &Actor,
-        filter: TraceFilter,
+        filter: &TraceFilter,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<StoredTrace>, ApiError> {
@@ -128,6 +131,21 @@ impl TraceService {
         self.recorder.settled(workspace).await;
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
         Ok(db::traces::list(&self.db, workspace, of, filter, now, before.into(), limit).await?)
+    }
+
+    /// Bounds a search for a question, from an id on. What it begins from next; none when it looks at all that is left, and of lists of any
+    /// question.
+    pub(crate) async fn bound(
+        &self,
+        actor: &Actor,
+        filter: &mut TraceFilter,
+        before: Uuid,
+    ) -> Result<Option<Uuid>, ApiError> {
+        let workspace = actor.may(Permission::ListRuns)?.workspace_id;
+        if !filter.question.is_empty() {
+            filter.since = db::traces::search_end(&self.db, workspace, before.into(), LOOKED_AT).await?;
+        }
+        Ok(filter.since.map(|since| *since.as_uuid()))
     }
 
     /// One trace.

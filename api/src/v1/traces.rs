@@ -25,9 +25,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     auth::Caller,
     error::ApiError,
-    extract::{PathId, QueriedAgent, ValidJson, parameter},
+    extract::{NamePart, PathId, QueriedAgent, ValidJson, parameter},
     openapi::SuccessResponse,
-    response::{ApiResult, Paging, data, list_by},
+    response::{ApiResult, Paging, data, list_until},
     run_stream::streamed,
     services::traces::{RecordedTrace, TraceFeedback, TraceService},
     state::AppState,
@@ -127,6 +127,10 @@ fn example() -> Value {
     params(
         ("agentId" = Option<String>, Query, description = "Only the traces of this agent"),
         ("rating" = Option<i32>, Query, description = "Only those of which this was said: 1 (it helped) or -1"),
+        (
+            "name" = Option<String>, Query, max_length = 1_000,
+            description = "Only the answers to questions that have this somewhere in their first 500 characters, in whichever case. At most 10,000 traces are looked at; where there are older ones, the answer has a `nextCursor`, however few it shows"
+        ),
     ),
     responses((
         status = 200,
@@ -141,6 +145,7 @@ async fn index(
     caller: Caller,
     paging: Paging,
     QueriedAgent(agent): QueriedAgent,
+    NamePart(question): NamePart,
     uri: Uri,
 ) -> ApiResult {
     let rating = match parameter(&uri, "rating").map(|text| text.parse()) {
@@ -150,11 +155,12 @@ async fn index(
             return Err(ApiError::invalid_field("rating", "must be 1 or -1"));
         }
     };
-    let filter = TraceFilter { agent, rating };
-    list_by(PAGE, paging, move |before, limit| {
-        let (traces, actor) = (traces.clone(), caller.actor());
+    let mut filter = TraceFilter { agent, rating, question, since: None };
+    let end = traces.bound(&caller.actor(), &mut filter, paging.before()).await?;
+    list_until(PAGE, paging, end, move |before, limit| {
+        let (traces, actor, filter) = (traces.clone(), caller.actor(), filter.clone());
         async move {
-            let traces = traces.list(&actor, filter, before, limit).await?;
+            let traces = traces.list(&actor, &filter, before, limit).await?;
             let row = |trace: StoredTrace| (*trace.id.as_uuid(), StoredTraceView::from(trace));
             Ok(traces.into_iter().map(row).collect())
         }

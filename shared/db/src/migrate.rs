@@ -196,6 +196,11 @@ const STEPS: &[MigrationStep] = &[
         description: "what the audit log says further",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0024_audit_details.sql")),
     },
+    MigrationStep {
+        version: 29,
+        description: "what answers were asked",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0029_trace_questions.sql")),
+    },
 ];
 
 /// What the steps up to [`WHOLE_VERSION`] make of an empty database, in one script. The steps make tables, columns and indexes that later

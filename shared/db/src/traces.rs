@@ -6,8 +6,12 @@ use lectern_shared::{
     model::{Json, workspace::RunOwner},
 };
 use serde_json::Value;
+use sqlx::QueryBuilder;
 
-use crate::{Db, Result, Tx, execute, on, silence};
+use crate::{Db, Result, Tx, documents::browse::and_has, execute, on, silence};
+
+/// Characters of a question that are kept to be looked for: an index has room for so many, whichever they are.
+const QUESTION: usize = 500;
 
 /// Traces, and turns that sessions remember, that are deleted in one transaction.
 pub(crate) const DELETED_TOGETHER: u32 = 200;
@@ -52,6 +56,9 @@ pub struct StoredTrace {
     pub agent_id: AgentId,
     /// The session, when one was named.
     pub session: Option<String>,
+    /// What was asked, of which the beginning is kept; none where it is not read.
+    #[sqlx(default)]
+    pub question: Option<String>,
     /// When it ran.
     pub created_at: Timestamp,
     /// Nothing was cut off to keep it small.
@@ -70,12 +77,21 @@ pub struct StoredTrace {
 }
 
 /// Which traces are listed. What is left out lets all of them through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceFilter {
     /// The agent that ran.
     pub agent: Option<AgentId>,
     /// What was said of the answer: 1 or -1.
     pub rating: Option<i64>,
+    /// What the kept beginning of the question has somewhere, in whichever case; empty for any question.
+    pub question: String,
+    /// The oldest trace that is looked at.
+    pub since: Option<TraceId>,
+}
+
+/// What is kept of a question beside its trace. PostgreSQL takes no text with a NUL.
+fn kept_question(question: &str) -> String {
+    question.chars().take(QUESTION).map(|c| if c == '\0' { ' ' } else { c }).collect()
 }
 
 /// An INSERT of a trace: what stands before it, and where its values come from.
@@ -84,7 +100,7 @@ macro_rules! insert_trace {
         concat!(
             $with,
             "INSERT INTO traces (id, workspace_id, created_by, token_id, agent_id, session, created_at, expires_at, complete, body,
-                                 record) ",
+                                 record, question) ",
             $values
         )
     };
@@ -105,6 +121,7 @@ macro_rules! query_of_trace {
             .bind($trace.complete)
             .bind(&$trace.body)
             .bind($record)
+            .bind($trace.question.as_deref().map(kept_question))
     };
 }
 
@@ -116,7 +133,7 @@ pub async fn insert(
     record: Option<&Json<Value>>,
     expires_at: Timestamp,
 ) -> Result<()> {
-    let statement = insert_trace!("", "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+    let statement = insert_trace!("", "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
     execute!(tx, query_of_trace!(statement, owner, trace, record, expires_at))?;
     Ok(())
 }
@@ -134,7 +151,7 @@ pub async fn insert_relaxed(
         Db::Postgres { pool, .. } => {
             let statement = insert_trace!(
                 "WITH relaxed AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', TRUE)) ",
-                "SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM relaxed"
+                "SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM relaxed"
             );
             let kept = query_of_trace!(statement, owner, trace, record, expires_at).execute(pool);
             silence::answered(kept).await?;
@@ -203,27 +220,54 @@ pub async fn list(
     db: &Db,
     workspace: WorkspaceId,
     of: Option<RunOwner>,
-    filter: TraceFilter,
+    filter: &TraceFilter,
     now: Timestamp,
     before: TraceId,
     limit: u32,
 ) -> Result<Vec<StoredTrace>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces
-         WHERE workspace_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) AND expires_at > $4
-           AND ($6 IS NULL OR COALESCE(created_by, workspace_id) = $6 AND token_id IS NOT DISTINCT FROM $7)
-           AND ($8 IS NULL OR rating = $8)
-         ORDER BY id DESC LIMIT $5"
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces
+             WHERE workspace_id = ",
+        );
+        query.push_bind(workspace).push(" AND id < ").push_bind(before);
+        if let Some(since) = filter.since {
+            query.push(" AND id >= ").push_bind(since);
+        }
+        and_has(&mut query, "question", &filter.question);
+        query.push(" AND expires_at > ").push_bind(now);
+        if let Some(agent) = filter.agent {
+            query.push(" AND agent_id = ").push_bind(agent);
+        }
+        if let Some(of) = of {
+            query.push(" AND COALESCE(created_by, workspace_id) = ").push_bind(of.user);
+            query.push(" AND token_id IS NOT DISTINCT FROM ").push_bind(of.token);
+        }
+        if let Some(rating) = filter.rating {
+            query.push(" AND rating = ").push_bind(rating);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
+        query.build_query_as().fetch_all(c).await
+    })?)
+}
+
+/// With which of a workspace's traces older than `before` a search ends that looks at `most` of them; none when there are no more than
+/// these.
+pub async fn search_end(
+    db: &Db,
+    workspace: WorkspaceId,
+    before: TraceId,
+    most: u32,
+) -> Result<Option<TraceId>> {
+    let found: Vec<TraceId> = on!(db, |c| sqlx::query_scalar(
+        "SELECT id FROM traces WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT 2 OFFSET $3"
     )
     .bind(workspace)
     .bind(before)
-    .bind(filter.agent)
-    .bind(now)
-    .bind(i64::from(limit))
-    .bind(of.map(|of| of.user))
-    .bind(of.and_then(|of| of.token))
-    .bind(filter.rating)
-    .fetch_all(c))?)
+    .bind(i64::from(most.saturating_sub(1)))
+    .fetch_all(c))?;
+    let [last, _] = found.as_slice() else { return Ok(None) };
+    Ok(Some(*last))
 }
 
 /// The ids of at most `limit` of somebody's traces of a session with an agent that are newer than `after`, newest first.

@@ -95,6 +95,7 @@ impl EndedRun {
             id: trace,
             agent_id: agent.id,
             session: session.clone(),
+            question: Some(question.text.clone()),
             created_at: now,
             complete,
             body: Json(if complete { body } else { trace::shortened(body, LARGEST_TRACE) }),

@@ -309,6 +309,7 @@ async fn an_agent_takes_its_links_and_traces_with_it_and_nothing_else() {
                 id: TraceId::generate(),
                 agent_id: agent,
                 session: None,
+                question: None,
                 created_at: at(0),
                 complete: true,
                 body: Json(json!({})),

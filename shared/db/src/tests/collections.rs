@@ -318,6 +318,7 @@ async fn a_session_and_its_traces_are_of_the_member_who_asked() {
                 id: TraceId::generate(),
                 agent_id: agent,
                 session: Some("s".to_owned()),
+                question: None,
                 created_at: at(1),
                 complete: true,
                 body: Json(json!({})),
@@ -348,7 +349,7 @@ async fn a_session_and_its_traces_are_of_the_member_who_asked() {
             (nobodys, vec![]),
         ] {
             let listed =
-                traces::list(&t.db, workspace, of, TraceFilter::default(), at(2), Uuid::max().into(), 9)
+                traces::list(&t.db, workspace, of, &TraceFilter::default(), at(2), Uuid::max().into(), 9)
                     .await
                     .unwrap();
             assert_eq!(listed.iter().map(|trace| trace.id).collect::<Vec<_>>(), expected, "{}", t.name);

@@ -129,6 +129,7 @@ async fn an_answer_is_found_while_it_is_young_and_its_trace_is_kept() {
                 id: TraceId::generate(),
                 agent_id: agent,
                 session: None,
+                question: None,
                 created_at: at(created),
                 complete: true,
                 body: Json(json!({})),

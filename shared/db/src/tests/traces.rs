@@ -19,6 +19,7 @@ pub(super) fn kept(agent: AgentId) -> StoredTrace {
         id: TraceId::generate(),
         agent_id: agent,
         session: Some("Sitzung 1".to_owned()),
+        question: None,
         created_at: at(1),
         complete: false,
         body: Json(json!({"output": "a\u{0}b", "steps": [1, 2.5, null]})),
@@ -41,7 +42,8 @@ async fn list(
     now: u64,
     before: TraceId,
 ) -> Vec<TraceId> {
-    traces::list(db, workspace, None, TraceFilter { agent, rating: None }, at(now), before, 2)
+    let filter = TraceFilter { agent, ..TraceFilter::default() };
+    traces::list(db, workspace, None, &filter, at(now), before, 2)
         .await
         .unwrap()
         .iter()
