@@ -14,6 +14,9 @@ use crate::{
 
 in_both_modes!(
     a_list_is_everything_newest_first_and_pages_are_parts_of_it,
+    a_list_is_looked_through_by_a_part_of_the_names,
+    answers_are_looked_for_by_a_part_of_the_question,
+    members_are_looked_for_by_name_and_by_e_mail,
     pages_neither_repeat_nor_lose_anything_while_the_list_changes
 );
 
@@ -90,6 +93,110 @@ async fn pages_neither_repeat_nor_lose_anything_while_the_list_changes(mode: Mod
     assert_eq!(status, StatusCode::OK);
     assert_eq!(ids(&rest["data"]), [&newest_first[3..4], &newest_first[5..]].concat());
     assert_eq!(rest.get("nextCursor"), None, "the last page is exactly full, and the last all the same");
+}
+
+async fn a_list_is_looked_through_by_a_part_of_the_names(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    let searxng = json!({ "provider": "searxng", "base_url": "https://search.example.com" });
+    for (list, called, body) in [
+        ("/documents", "name", json!({ "type": "TXT", "content": "text" })),
+        ("/agents", "name", json!({ "type": "CHATVENDOR" })),
+        ("/prompts", "name", json!({ "template": "Be brief.", "input_variables": [] })),
+        ("/tools", "name", json!({ "type": "SEARCH", "metadata": searxng })),
+        ("/collections", "name", json!({})),
+        ("/api-tokens", "description", json!({})),
+    ] {
+        let mut made = Vec::new();
+        for name in ["Mo\u{308}bel 100%", "M\u{d6}BEL", "Zebra", "m\u{f6}bel_2"] {
+            let mut body = body.clone();
+            body[called] = json!(name);
+            grace.create(list, &body).await;
+            made.insert(0, id(&ada.create(list, &body).await).to_owned());
+        }
+        let found = async |name: &str| ids(&ada.read(&format!("{list}?name={name}")).await);
+        for (name, places) in [
+            ("m%C3%B6bel", &[0_usize, 2, 3][..]),
+            ("ZEBRA", &[1]),
+            ("+ebr+", &[1]),
+            ("_", &[0]),
+            ("%25", &[3]),
+            ("nothing", &[]),
+            ("", &[0, 1, 2, 3]),
+        ] {
+            let expected: Vec<&String> = places.iter().map(|place| &made[*place]).collect();
+            assert_eq!(found(name).await.iter().collect::<Vec<_>>(), expected, "{list}?name={name}");
+        }
+
+        let (_, first) = ada.get(&format!("{list}?name=m%C3%B6bel&limit=2")).await;
+        assert_eq!(ids(&first["data"]), [made[0].as_str(), &made[2]], "{list}");
+        let cursor = first["nextCursor"].as_str().expect("a cursor");
+        let (_, rest) = ada.get(&format!("{list}?name=m%C3%B6bel&limit=2&cursor={cursor}")).await;
+        assert_eq!((ids(&rest["data"]), rest.get("nextCursor")), (vec![made[3].clone()], None), "{list}");
+
+        let longest = "n".repeat(1_000);
+        assert_eq!(found(&longest).await, [""; 0], "{list}");
+        for wrong in ["%00", &format!("{longest}n")] {
+            let refused = Refused::by(ada.get(&format!("{list}?name={wrong}")).await);
+            assert_eq!(refused.paths(), ["name"], "{list}");
+        }
+    }
+}
+
+async fn answers_are_looked_for_by_a_part_of_the_question(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    let mut asked = Vec::new();
+    for question in ["Wann \u{d6}FFNET das Tor?", "When does the gate open?", "Who \u{f6}ffnet it?"] {
+        for person in [&ada, &grace] {
+            let agent = person.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
+            let (status, answer) = person.predict(id(&agent), question).await;
+            assert_eq!(status, StatusCode::OK, "{answer:#}");
+            asked.push((id(&agent).to_owned(), id(&answer["trace"]).to_owned()));
+        }
+    }
+    let found = async |query: &str| ids(&ada.read(&format!("/traces?{query}")).await);
+    let [(first_agent, first), _, (_, second), _, (_, third), _] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(found("name=o%CC%88ffnet").await, [third.as_str(), first]);
+    assert_eq!(found("name=GATE+open").await, [second.as_str()]);
+    assert_eq!(found(&format!("name=%C3%B6ffnet&agentId={first_agent}")).await, [first.as_str()]);
+    assert_eq!(found("name=nothing").await, [""; 0]);
+    assert_eq!(found("name=").await, [third.as_str(), second, first]);
+    let (_, page) = ada.get("/traces?name=%C3%B6ffnet&limit=1").await;
+    assert_eq!(
+        (ids(&page["data"]), page["nextCursor"].as_str()),
+        (vec![third.clone()], Some(third.as_str()))
+    );
+    assert_eq!(Refused::by(ada.get("/traces?name=%00").await).paths(), ["name"]);
+}
+
+async fn members_are_looked_for_by_name_and_by_e_mail(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    data(grace.patch("/users/me", &json!({ "name": "H\u{f6}pper" })).await);
+    let workspace = ada.create("/workspaces", &json!({ "name": "Team" })).await;
+    let inside = ada.in_workspace(id(&workspace));
+    let path = format!("/workspaces/{}", id(&workspace));
+    let invitation = inside.create(&format!("{path}/invitations"), &json!({ "role": "asker" })).await;
+    data(grace.post("/invitations/accept", &json!({ "token": invitation["token"] })).await);
+    for (name, found) in [
+        ("H%C3%96PP", &["grace@example.com"][..]),
+        ("GRACE%40", &["grace@example.com"]),
+        ("example", &["grace@example.com", "ada@example.com"]),
+        ("nobody", &[]),
+    ] {
+        let members = inside.read(&format!("{path}/members?name={name}")).await;
+        let members = members.as_array().expect("a list");
+        let emails: Vec<_> = members.iter().filter_map(|member| member["email"].as_str()).collect();
+        assert_eq!(emails, found, "{name}");
+    }
+    let refused = Refused::by(inside.get(&format!("{path}/members?name=%00")).await);
+    assert_eq!(refused.paths(), ["name"]);
 }
 
 /// The ids of a list's pages.

@@ -164,6 +164,45 @@ async fn of_many_api_tokens_and_tools_all_are_listed_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lists_are_looked_through_by_name_and_their_pages_keep_to_it() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    many(&owner, "/collections", 52, &json!({})).await;
+    owner.create("/collections", &json!({"name": "M\u{f6}bel & \"Co\""})).await;
+    let agent = owner.create_agent(&json!({"name": "Clerk", "type": "CHATVENDOR"})).await;
+    owner.predict(id(&agent), "When does the gate open?").await;
+    owner.create("/prompts", &json!({"name": "Brief", "template": "Be brief.", "input_variables": []})).await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+
+    let row = "data-label=\"Name\"";
+    let first = page(&visits, "/collections?name=+NUMBER+").await;
+    assert_eq!(first.matches(row).count(), 50, "{first}");
+    assert!(first.contains("name=\"name\" dir=\"auto\" value=\"NUMBER\""), "it stands in the field: {first}");
+    let next = next_page(&first).expect("another page").replace("&#38;", "&").replace("&amp;", "&");
+    let rest = page(&visits, &next).await;
+    assert_eq!((rest.matches(row).count(), next_page(&rest)), (2, None), "{rest}");
+    let found = page(&visits, "/collections?name=M%C3%96BEL+%26+%22").await;
+    assert_eq!(found.matches(row).count(), 1, "{found}");
+
+    for (list, name, row, none) in [
+        ("collections", "co", row, "No collection is called so."),
+        ("agents", "CLERK", "class=\"card\"", "No agent is called so."),
+        ("prompts", "brief", "class=\"card\"", "No prompt is called so."),
+        ("tokens", "", "data-label=\"What for\"", "No token is for that."),
+        ("members", "ADA%40", "data-label=\"Who\"", "No member is called so."),
+        ("traces", "GATE", "data-label=\"Question\"", "No answer is kept that is like that."),
+    ] {
+        let html = page(&visits, &format!("/{list}?name={name}")).await;
+        assert_eq!(html.matches(row).count(), 1, "{list}: {html}");
+        let html = page(&visits, &format!("/{list}?name=nothing")).await;
+        assert_eq!((html.matches(row).count(), html.contains(none)), (0, true), "{list}: {html}");
+    }
+    assert!(page(&visits, "/tools?name=nothing").await.contains("No tool is called so."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_many_members_and_invitations_all_are_listed_page_by_page() {
     let joined = Team::with("editor").await;
     // As many accounts as nobody waits for: each would have a password to be hashed.

@@ -151,6 +151,50 @@ async fn traces_are_listed_newest_first_for_one_agent_or_all() {
 }
 
 #[tokio::test]
+async fn a_trace_is_found_by_the_beginning_of_its_question_as_far_back_as_is_looked() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (ours, theirs) = (agent(&t.db, owner, at(0)).await, agent(&t.db, other, at(0)).await);
+        let asked = async |workspace: WorkspaceId, agent: AgentId, question: &str| {
+            let trace = StoredTrace { question: Some(question.to_owned()), ..kept(agent) };
+            commit!(t.db, |tx| traces::insert(tx, run_in(workspace), &trace, None, at(100)));
+            trace.id
+        };
+        let first = asked(owner, ours, "Wann \u{d6}FFNET\u{0} das Tor?").await;
+        let second = asked(owner, ours, "Wer o\u{308}ffnet es?").await;
+        // As long as any that is kept, in letters that take the most room.
+        let long: String = ('\u{20000}'..='\u{20300}').collect();
+        let third = asked(owner, ours, &format!("{long} \u{f6}ffnet")).await;
+        trace(&t.db, owner, ours, 100).await;
+        asked(other, theirs, "\u{f6}ffnet").await;
+
+        let end: TraceId = Uuid::max().into();
+        let found = async |question: &str, since: Option<TraceId>| {
+            let question = question.to_owned();
+            let filter = TraceFilter { question, since, ..TraceFilter::default() };
+            let found = traces::list(&t.db, owner, None, &filter, at(1), end, 9).await.unwrap();
+            found.iter().map(|trace| trace.id).collect::<Vec<_>>()
+        };
+        assert_eq!(found("\u{f6}FFNET", None).await, [second, first], "{}", t.name);
+        assert_eq!(found("\u{f6}ffnet", Some(second)).await, [second], "{}", t.name);
+        assert_eq!(found("das tor", None).await, [first], "{}", t.name);
+        assert_eq!(found("\u{20000}", None).await, [third], "{}", t.name);
+
+        for (before, most, last) in [
+            (end, 2, Some(third)),
+            (end, 3, Some(second)),
+            (end, 4, None),
+            (third, 1, Some(second)),
+            (second, 1, None),
+            (first, 1, None),
+        ] {
+            let found = traces::search_end(&t.db, owner, before, most).await.unwrap();
+            assert_eq!(found, last, "{}: {most}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
 async fn traces_are_gone_through_from_the_newest_on_and_those_that_name_a_document_have_their_body() {
     for t in &both().await {
         let (ours, theirs) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
