@@ -17,6 +17,7 @@ use crate::{
 
 /// Things of a kind that are offered at once, the newest ones; others are looked for by name.
 pub(super) const OFFERED: u32 = 200;
+
 /// What is chosen among all of its kind, which are only many at times.
 #[derive(Clone, Copy)]
 pub(super) enum ChoiceKind {

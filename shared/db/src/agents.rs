@@ -9,7 +9,6 @@ use lectern_shared::{
         workspace::{RowOwner, RunOwner},
     },
 };
-
 use sqlx::QueryBuilder;
 
 use crate::{

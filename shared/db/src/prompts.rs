@@ -4,7 +4,6 @@ use lectern_shared::{
     ids::{PromptId, WorkspaceId},
     model::prompt::Prompt,
 };
-
 use sqlx::QueryBuilder;
 
 use crate::{Db, Result, Tx, documents::browse::and_has, execute, locks, on, silence};

@@ -11,7 +11,6 @@ use lectern_shared::{
         workspace::RowOwner,
     },
 };
-
 use sqlx::QueryBuilder;
 
 use crate::{Db, Result, Tx, agents, documents::browse::and_has, execute, locks, on};

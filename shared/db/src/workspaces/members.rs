@@ -5,7 +5,6 @@ use lectern_shared::{
     ids::{ApiTokenId, UserId, WorkspaceId},
     model::workspace::{Member, Role},
 };
-
 use sqlx::QueryBuilder;
 
 use crate::{Db, Result, Tx, documents::browse::and_any_has, execute, on};
