@@ -7,6 +7,7 @@ use lectern_shared::{
 };
 use serde_json::Value;
 use sqlx::QueryBuilder;
+use uuid::Uuid;
 
 use crate::{Db, Result, Tx, documents::browse::and_has, execute, on, silence};
 
@@ -85,7 +86,7 @@ pub struct TraceFilter {
     pub rating: Option<i64>,
     /// What the kept beginning of the question has somewhere, in whichever case; empty for any question.
     pub question: String,
-    /// The oldest trace that is looked at.
+    /// The oldest trace that is looked at for a question.
     pub since: Option<TraceId>,
 }
 
@@ -227,17 +228,28 @@ pub async fn list(
 ) -> Result<Vec<StoredTrace>> {
     Ok(on!(db, |c| async {
         let mut query = QueryBuilder::new(
-            "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces
-             WHERE workspace_id = ",
+            "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces WHERE ",
         );
-        query.push_bind(workspace).push(" AND id < ").push_bind(before);
-        if let Some(since) = filter.since {
-            query.push(" AND id >= ").push_bind(since);
-        }
-        and_has(&mut query, "question", &filter.question);
+        let order = if filter.question.is_empty() {
+            query.push("workspace_id = ").push_bind(workspace).push(" AND id < ").push_bind(before);
+            " ORDER BY id DESC LIMIT "
+        } else {
+            // Along the index that has the questions: any other way would go through more than is to be looked at, and read all of it.
+            let since = filter.since.unwrap_or(Uuid::nil().into());
+            query.push("(workspace_id, id) < (").push_bind(workspace).push(", ").push_bind(before);
+            query
+                .push(") AND (workspace_id, id) >= (")
+                .push_bind(workspace)
+                .push(", ")
+                .push_bind(since)
+                .push(")");
+            and_has(&mut query, "question", &filter.question);
+            " ORDER BY workspace_id DESC, id DESC LIMIT "
+        };
         query.push(" AND expires_at > ").push_bind(now);
         if let Some(agent) = filter.agent {
-            query.push(" AND agent_id = ").push_bind(agent);
+            // In words that no index is chosen by.
+            query.push(" AND (").push_bind(agent).push(" IS NULL OR agent_id = ").push_bind(agent).push(")");
         }
         if let Some(of) = of {
             query.push(" AND COALESCE(created_by, workspace_id) = ").push_bind(of.user);
@@ -246,7 +258,7 @@ pub async fn list(
         if let Some(rating) = filter.rating {
             query.push(" AND rating = ").push_bind(rating);
         }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(limit));
+        query.push(order).push_bind(i64::from(limit));
         query.build_query_as().fetch_all(c).await
     })?)
 }
@@ -260,7 +272,8 @@ pub async fn search_end(
     most: u32,
 ) -> Result<Option<TraceId>> {
     let found: Vec<TraceId> = on!(db, |c| sqlx::query_scalar(
-        "SELECT id FROM traces WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT 2 OFFSET $3"
+        "SELECT id FROM traces WHERE workspace_id >= $1 AND (workspace_id, id) < ($1, $2)
+         ORDER BY workspace_id DESC, id DESC LIMIT 2 OFFSET $3"
     )
     .bind(workspace)
     .bind(before)

@@ -179,6 +179,18 @@ async fn a_trace_is_found_by_the_beginning_of_its_question_as_far_back_as_is_loo
         assert_eq!(found("\u{f6}ffnet", Some(second)).await, [second], "{}", t.name);
         assert_eq!(found("das tor", None).await, [first], "{}", t.name);
         assert_eq!(found("\u{20000}", None).await, [third], "{}", t.name);
+        let question = "\u{f6}ffnet".to_owned();
+        for (asked, of, expected) in [
+            (Some(ours), None, vec![second, first]),
+            (Some(theirs), None, vec![]),
+            (None, Some(run_in(owner)), vec![second, first]),
+            (None, Some(run_in(other)), vec![]),
+        ] {
+            let filter = TraceFilter { agent: asked, question: question.clone(), ..TraceFilter::default() };
+            let found = traces::list(&t.db, owner, of, &filter, at(1), end, 9).await.unwrap();
+            let found: Vec<TraceId> = found.iter().map(|trace| trace.id).collect();
+            assert_eq!(found, expected, "{}: {asked:?}, {of:?}", t.name);
+        }
 
         for (before, most, last) in [
             (end, 2, Some(third)),
