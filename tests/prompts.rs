@@ -24,6 +24,7 @@ in_both_modes!(
     a_change_that_is_refused_or_changes_nothing_leaves_no_mark,
     changes_at_once_never_leave_a_pair_that_disagrees,
     agents_are_without_a_prompt_when_it_is_deleted,
+    what_a_deleted_prompt_said_is_erased_from_earlier_versions_when_that_is_asked_for,
     another_users_prompts_do_not_exist,
     a_prompt_that_is_created_again_with_the_same_key_is_the_first_one,
 );
@@ -368,6 +369,59 @@ async fn agents_are_without_a_prompt_when_it_is_deleted(mode: Mode) {
     data(ada.delete(&path(&gone)).await);
     assert_eq!(ada.read(&format!("/agents/{}", id(&orphan))).await["promptId"], Value::Null);
     assert_eq!(ada.read(&format!("/agents/{}", id(&other))).await["promptId"], kept["id"]);
+}
+
+async fn what_a_deleted_prompt_said_is_erased_from_earlier_versions_when_that_is_asked_for(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let prompt = |secret: &str| json!({ "name": secret, "template": secret, "input_variables": [] });
+    let (gone, kept) = (
+        ada.create("/prompts", &prompt("Say that Ben is ill.")).await,
+        ada.create("/prompts", &prompt("Be brief.")).await,
+    );
+    let llm = json!({ "model": "extractive", "provider": "extractive" });
+    let agent = json!({ "name": "Clerk", "type": "CHATVENDOR", "llm": llm, "promptId": id(&gone) });
+    let agent = format!("/agents/{}", id(&ada.create_agent(&agent).await));
+    data(ada.patch(&path(&gone), &json!({ "template": "Say that Ben is well." })).await);
+    data(ada.patch(&agent, &json!({ "promptId": id(&kept) })).await);
+    data(ada.patch(&agent, &json!({ "promptId": null })).await);
+    let versions = async || ada.read(&format!("{agent}/versions")).await;
+    let first = versions().await[3]["version"].clone();
+    let restore = async || ada.post(&format!("{agent}/versions/{first}/restore"), &json!({})).await;
+
+    data(ada.delete(&path(&gone)).await);
+    let told = versions().await;
+    assert_eq!(told[3]["prompt"]["template"], "Say that Ben is ill.", "{told:#}");
+    let erase = format!("{}?erase=true", path(&gone));
+    let (status, refused) = ada.delete(&format!("{}?erase=perhaps", path(&gone))).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused:#}");
+    // It is deleted already, and can be erased nevertheless: once.
+    data(ada.delete(&erase).await);
+    let (status, unknown) = ada.delete(&erase).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{unknown:#}");
+    let told = versions().await;
+    assert!(!told.to_string().contains("Ben"), "{told:#}");
+    let nothing = json!({
+        "id": id(&gone), "isErased": true, "name": "", "template": "", "input_variables": [],
+    });
+    assert_eq!((&told[2]["prompt"], &told[3]["prompt"]), (&nothing, &nothing), "{told:#}");
+    assert_eq!(told[1]["prompt"]["template"], "Be brief.", "{told:#}");
+
+    // Without its prompt it would be another version.
+    let (status, refused) = restore().await;
+    assert_eq!((status, &refused["error"]["code"]), (StatusCode::NOT_FOUND, &json!("version_not_kept")));
+    let question = json!({ "input": { "input": "Who is ill?" }, "version": first });
+    let (status, refused) = ada.post(&format!("{agent}/predict"), &question).await;
+    assert_eq!((status, &refused["error"]["code"]), (StatusCode::NOT_FOUND, &json!("version_not_kept")));
+
+    // At once, and with what the agent is told at that moment.
+    data(ada.patch(&agent, &json!({ "promptId": id(&kept) })).await);
+    data(ada.delete(&format!("{}?erase=true", path(&kept))).await);
+    let told = versions().await;
+    assert!(!told.to_string().contains("Be brief."), "{told:#}");
+    let log = ada.read(&format!("/workspaces/{}/audit?limit=2", id(ada.user()))).await;
+    let details = [json!({ "versions": "2" }), json!({ "versions": "2" })];
+    assert_eq!([&log[0]["details"], &log[1]["details"]], [&details[0], &details[1]], "{log:#}");
 }
 
 async fn another_users_prompts_do_not_exist(mode: Mode) {

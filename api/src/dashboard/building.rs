@@ -5,18 +5,19 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
-use lectern_derive::handler;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::{
     ids::{PromptId, ToolId},
     model::{prompt::Prompt, tool::ToolType},
 };
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
     PagePolicy,
     choices::{ListPlace, told_apart},
-    confirm::Confirmed,
+    confirm::{Confirmed, ConfirmedForm},
     edits::{EditForm, ShownFields, was_made},
     frame::{Frame, SubmittedForm, Visitor},
     html,
@@ -26,7 +27,7 @@ use crate::{
     response::ApiResult,
     services::{
         actor::Permission,
-        prompts::{NewPrompt, PromptChange, PromptService},
+        prompts::{FormerTexts, NewPrompt, PromptChange, PromptService},
         tools::{NewTool, ToolChange, ToolDetails, ToolService},
     },
 };
@@ -191,14 +192,24 @@ pub(super) async fn change_prompt(
     edit.outdated(visitor, &shows, None, &format!("prompts?after={}", behind(id.as_uuid())))
 }
 
+/// How a prompt is deleted.
+#[derive(RequestBody, ToSchema)]
+pub(super) struct PromptDeletion {
+    /// What it says goes from the earlier versions of agents too.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    erase: bool,
+}
+
 /// Deletes one.
 #[handler]
 pub(super) async fn delete_prompt(
     State(prompts): State<PromptService>,
     PathId(id): PathId<PromptId>,
-    Confirmed(visitor): Confirmed,
+    ConfirmedForm(SubmittedForm { visitor, body, .. }): ConfirmedForm<PromptDeletion>,
 ) -> ApiResult {
-    prompts.delete(&visitor.actor(), id).await?;
+    let former = if body.erase { FormerTexts::Erased } else { FormerTexts::Kept };
+    prompts.delete(&visitor.actor(), id, former).await?;
     Ok(visitor.go("prompts?said=removed"))
 }
 

@@ -10,7 +10,11 @@ use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     ids::PromptId,
-    model::{Json, audit::AuditAction, prompt::Prompt},
+    model::{
+        Json,
+        audit::{AuditAction, AuditDetails},
+        prompt::Prompt,
+    },
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -85,6 +89,15 @@ impl PromptChange {
         let problems = problems(path, &template, &after.input_variables.0);
         if problems.is_empty() { Ok(after) } else { Err(ApiError::invalid(problems)) }
     }
+}
+
+/// What becomes of a deleted prompt in the earlier versions of agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormerTexts {
+    /// They keep what it said, so that they can be asked and restored.
+    Kept,
+    /// They keep nothing of it but that there was one.
+    Erased,
 }
 
 /// Prompts. Cheap to clone.
@@ -191,14 +204,33 @@ impl PromptService {
         Ok(after)
     }
 
-    /// Deletes a prompt; the agents that used it have none from then on.
-    pub(crate) async fn delete(&self, actor: &Actor, id: PromptId) -> Result<(), ApiError> {
-        let owner = actor.may(Permission::BuildAgents)?;
+    /// Deletes a prompt; the agents that used it have none from then on. What it said can be erased from their earlier versions too, also when it
+    /// was deleted before.
+    ///
+    /// # Errors
+    /// Not found, when it is not there, and no version has anything of it that is to be erased.
+    pub(crate) async fn delete(
+        &self,
+        actor: &Actor,
+        id: PromptId,
+        former: FormerTexts,
+    ) -> Result<(), ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
         let mut tx = self.db.begin_essential().await?;
-        db::prompts::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
-        self.history.keep_all_with(&mut tx, actor, owner.workspace_id, id).await?;
-        db::prompts::delete(&mut tx, owner.workspace_id, id).await?;
-        self.audit.note(&mut tx, actor, AuditAction::Deleted, "prompt", id).await?;
+        let is_there = db::prompts::lock(&mut tx, workspace, id).await?.is_some();
+        if is_there {
+            self.history.keep_all_with(&mut tx, actor, workspace, id).await?;
+            db::prompts::delete(&mut tx, workspace, id).await?;
+        }
+        let erased = match former {
+            FormerTexts::Kept => None,
+            FormerTexts::Erased => Some(db::agent_versions::erase_prompt(&mut tx, workspace, id).await?),
+        };
+        if !is_there && erased.unwrap_or_default() == 0 {
+            return Err(unknown());
+        }
+        let details = AuditDetails::default().with("versions", erased);
+        self.audit.note_with(&mut tx, actor, AuditAction::Deleted, "prompt", id, details).await?;
         Ok(tx.commit().await?)
     }
 }

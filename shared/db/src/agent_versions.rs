@@ -2,7 +2,10 @@
 
 use lectern_shared::{
     ids::{AgentId, AgentVersionId, PromptId, WorkspaceId},
-    model::agent::AgentVersion,
+    model::{
+        Json,
+        agent::{AgentConfig, AgentVersion, PromptConfig},
+    },
 };
 
 use crate::{Db, Result, Tx, execute, on};
@@ -67,4 +70,35 @@ pub async fn using_prompt(tx: &mut Tx, workspace: WorkspaceId, prompt: PromptId)
     .bind(prompt)
     .bind(workspace)
     .fetch_all(c))?)
+}
+
+/// Takes what a prompt said, and what it was called, out of all that a workspace's agents were; it is [locked](crate::prompts::lock), be it there
+/// or not. How many versions those are.
+pub async fn erase_prompt(tx: &mut Tx, workspace: WorkspaceId, prompt: PromptId) -> Result<u64> {
+    // As it stands between quotation marks in the JSON.
+    let named = format!("\"{prompt}\"");
+    let ids: Vec<AgentVersionId> = on!(tx, |c| sqlx::query_scalar(
+        "SELECT id FROM agent_versions WHERE agent_id IN (SELECT id FROM agents WHERE workspace_id = $1)
+           AND REPLACE(config, $2, '') <> config ORDER BY id"
+    )
+    .bind(workspace)
+    .bind(named.as_str())
+    .fetch_all(c))?;
+    let mut erased = 0;
+    // One after the other: a template can be long.
+    for id in ids {
+        let found: Option<Json<AgentConfig>> =
+            on!(tx, |c| sqlx::query_scalar("SELECT config FROM agent_versions WHERE id = $1")
+                .bind(id)
+                .fetch_optional(c))?;
+        let Some(Json(mut config)) = found else { continue };
+        let said = |kept: &PromptConfig| kept.id == prompt && !kept.is_erased();
+        if config.prompt.as_ref().is_some_and(said) {
+            config.prompt = Some(PromptConfig::erased(prompt));
+            let config = Json(config);
+            let update = "UPDATE agent_versions SET config = $2 WHERE id = $1";
+            erased += execute!(tx, sqlx::query(update).bind(id).bind(&config))?;
+        }
+    }
+    Ok(erased)
 }

@@ -121,6 +121,18 @@ pub struct PromptConfig {
     pub input_variables: Vec<String>,
 }
 
+impl PromptConfig {
+    /// What is left of a prompt that was erased: that there was one.
+    pub fn erased(id: PromptId) -> Self {
+        Self { id, name: String::new(), template: String::new(), input_variables: Vec::new() }
+    }
+
+    /// Whether it was erased. Without that, no template is empty.
+    pub fn is_erased(&self) -> bool {
+        self.template.is_empty()
+    }
+}
+
 /// What an agent was before it was changed.
 #[derive(Clone, Debug, FromRow)]
 pub struct AgentVersion {

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
 use lectern_derive::handler;
-use lectern_shared::{clock::Timestamp, ids::AgentId};
+use lectern_shared::{clock::Timestamp, ids::AgentId, model::agent::PromptConfig};
 use uuid::Uuid;
 
 use crate::{
@@ -35,11 +35,19 @@ struct VersionRow {
     version: i64,
     name: String,
     model: String,
-    prompt: Option<String>,
+    prompt: Option<PromptConfig>,
     /// What is different from the version before it, in words.
     changes: String,
     /// When it was changed; none for what it is now.
     replaced_at: Option<Timestamp>,
+}
+
+impl VersionRow {
+    /// Whether the agent can be made what it was.
+    fn can_be_restored(&self) -> bool {
+        let is_erased = self.prompt.as_ref().is_some_and(PromptConfig::is_erased);
+        self.replaced_at.is_some() && !is_erased
+    }
 }
 
 /// In what a version differs from the one before.
@@ -72,7 +80,7 @@ pub(super) async fn show(
         version: this.version,
         name: this.config.name.clone(),
         model: format!("{}/{}", this.config.llm.provider, this.config.llm.model),
-        prompt: this.config.prompt.as_ref().map(|prompt| prompt.template.clone()),
+        prompt: this.config.prompt.clone(),
         changes: changes(this, before),
         replaced_at: this.replaced.map(|(_, at)| at),
     };

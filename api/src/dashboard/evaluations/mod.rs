@@ -19,6 +19,7 @@ use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, DocumentId, EvaluationCaseId, EvaluationId, EvaluationRunId},
     model::{
+        agent::PromptConfig,
         evaluation::{Evaluation, EvaluationCase, EvaluationRun, ExpectedOutcome},
         search::SearchMode,
     },
@@ -176,7 +177,9 @@ struct VersionChoice {
 /// The earlier versions of an agent.
 async fn versions_of(agents: &AgentService, actor: &Actor, id: AgentId) -> ApiResult<Vec<VersionChoice>> {
     let former = agents.versions(actor, id, Uuid::max(), VERSIONS).await?.into_iter().filter_map(|version| {
-        let (_, until) = version.replaced?;
+        // Without its prompt it cannot be asked.
+        let is_erased = version.config.prompt.as_ref().is_some_and(PromptConfig::is_erased);
+        let (_, until) = version.replaced.filter(|_| !is_erased)?;
         let llm = version.config.llm;
         Some(VersionChoice {
             number: version.version,

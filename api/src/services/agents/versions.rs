@@ -51,6 +51,23 @@ fn unknown_version() -> ApiError {
     ApiError::not_found("version")
 }
 
+/// What is said of a version that can be looked at, and neither asked nor restored: without its prompt it would be another one.
+fn erased_prompt() -> ApiError {
+    let message = "The prompt of this version was deleted, and erased from the versions that had it.";
+    ApiError::new(ApiErrorKind::NotFound, "version_not_kept", message)
+}
+
+/// The prompt of a version.
+///
+/// # Errors
+/// 404 when it was erased.
+fn prompt_of(former: &AgentVersion) -> Result<Option<&PromptConfig>, ApiError> {
+    match &former.config.0.prompt {
+        Some(prompt) if prompt.is_erased() => Err(erased_prompt()),
+        prompt => Ok(prompt.as_ref()),
+    }
+}
+
 impl AgentHistory {
     pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>) -> Self {
         Self { db, clock, keyring }
@@ -147,8 +164,7 @@ impl AgentHistory {
             };
             return Ok(AgentToAsk { version: number, prompt, ..asked });
         };
-        let prompt =
-            AgentPrompt::Template(former.config.0.prompt.as_ref().map(|prompt| prompt.template.clone()));
+        let prompt = AgentPrompt::Template(prompt_of(&former)?.map(|prompt| prompt.template.clone()));
         let agent = self.as_it_was(agent, &former)?;
         Ok(AgentToAsk { agent, version: number, prompt, links: links.clone() })
     }
@@ -230,10 +246,11 @@ impl AgentService {
         let before = db::agents::lock(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         let tags = db::tags::of_agent(&mut tx, workspace, id).await?;
         let Some(former) = self.history.at(&before, number).await? else { return self.details(before, tags) };
+        let prompt = prompt_of(&former)?.cloned();
         address::check(&self.settings.predict, &former.config.0.llm)?;
         self.history.keep(&mut tx, actor, &before).await?;
         let mut agent = self.history.as_it_was(&before, &former)?;
-        agent.prompt_id = match former.config.0.prompt {
+        agent.prompt_id = match prompt {
             None => None,
             Some(prompt) => Some(self.restore_prompt(&mut tx, actor, prompt, former.version).await?),
         };

@@ -67,7 +67,10 @@ struct VersionPromptView {
     /// Its id. It may have been changed or deleted since.
     #[schema(value_type = String)]
     id: PromptId,
-    /// What it was called.
+    /// Whether it was erased when it was deleted: the version can be neither asked nor restored any more.
+    #[serde(rename = "isErased")]
+    is_erased: bool,
+    /// What it was called; empty when it was erased, as all that follows.
     name: String,
     /// The text of the template.
     template: String,
@@ -77,8 +80,9 @@ struct VersionPromptView {
 
 impl From<PromptConfig> for VersionPromptView {
     fn from(prompt: PromptConfig) -> Self {
+        let is_erased = prompt.is_erased();
         let PromptConfig { id, name, template, input_variables } = prompt;
-        Self { id, name, template, input_variables }
+        Self { id, is_erased, name, template, input_variables }
     }
 }
 

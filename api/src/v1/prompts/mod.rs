@@ -1,6 +1,6 @@
 //! Prompts.
 
-use axum::extract::State;
+use axum::{extract::State, http::Uri};
 use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
@@ -15,13 +15,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{NamePart, PathId, ValidJson},
+    error::ApiError,
+    extract::{NamePart, PathId, ValidJson, parameter},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
     services::{
         edits::EditBase,
-        prompts::{NewPrompt, PromptChange, PromptService},
+        prompts::{FormerTexts, NewPrompt, PromptChange, PromptService},
     },
     state::AppState,
 };
@@ -209,13 +210,17 @@ fn changed_example() -> Value {
 
 /// Delete a prompt
 ///
-/// Deletes a prompt. Agents that used it have none from then on: their `promptId` is null.
+/// Deletes a prompt. Agents that used it have none from then on: their `promptId` is null. Earlier versions of agents keep what it said, so that
+/// they can be asked and restored; with `erase` they keep nothing of it, and can be neither. That can be asked for after it was deleted, too.
 #[utoipa::path(
     delete,
     path = "/prompts/{id}",
     tag = "Prompts",
     operation_id = "deletePrompt",
-    params(("id" = String, Path, description = "The prompt's id")),
+    params(
+        ("id" = String, Path, description = "The prompt's id"),
+        ("erase" = Option<bool>, Query, description = "Whether what it says is erased from the earlier versions of agents too; not, when left out"),
+    ),
     responses((
         status = 200,
         description = "It is deleted",
@@ -228,7 +233,13 @@ async fn remove(
     State(prompts): State<PromptService>,
     caller: Caller,
     PathId(id): PathId<PromptId>,
+    uri: Uri,
 ) -> ApiResult {
-    prompts.delete(&caller.actor(), id).await?;
+    let former = match parameter(&uri, "erase").as_deref() {
+        None | Some("false") => FormerTexts::Kept,
+        Some("true") => FormerTexts::Erased,
+        Some(_) => return Err(ApiError::invalid_field("erase", "must be true or false")),
+    };
+    prompts.delete(&caller.actor(), id, former).await?;
     Ok(data(NullBody))
 }
