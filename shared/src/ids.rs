@@ -76,6 +76,8 @@ decl_id! {
     FileBatchId;
     /// An API token.
     ApiTokenId;
+    /// Who asked, as far as it is known: an account, or an API token that many may hold.
+    AskerId;
     /// A document.
     DocumentId;
     /// One complete, immutable ingestion of a document.

@@ -20,6 +20,7 @@ in_both_modes!(
     without_scripts_each_deletion_leads_to_a_page_that_asks,
     a_filter_that_cannot_be_read_lets_nothing_be_deleted,
     a_document_names_its_source_and_is_found_by_it,
+    all_that_one_asked_is_deleted_from_the_list_of_their_answers,
 );
 
 async fn text_of(answer: Response) -> String {
@@ -223,6 +224,39 @@ async fn a_filter_that_cannot_be_read_lets_nothing_be_deleted(mode: Mode) {
     assert!(list.contains("Deleted 2 documents. Nothing finds them any more."), "{list}");
     let list = text_of(visits.get("/documents?said=deleted&count=<b>").await).await;
     assert!(list.contains("Deleted. Nothing finds it any more."), "{list}");
+}
+
+async fn all_that_one_asked_is_deleted_from_the_list_of_their_answers(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let llm = json!({"provider": "extractive", "model": "extractive"});
+    let clerk = owner.create_agent(&json!({"name": "Clerk", "type": "CHATVENDOR", "llm": llm})).await;
+    let (_, answer) = owner.predict(id(&clerk), "When does the gate open?").await;
+    let (trace, ada) = (id(&answer["trace"]), id(owner.user()));
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let one = format!("traces?askedBy={ada}");
+    let named = |root: &str| format!("asked by <a href=\"{root}{one}\"><bdi>ada@example.com</bdi></a>");
+    let list = text_of(visits.get("/traces").await).await;
+    assert!(list.contains(&named("")) && !list.contains("Delete all of theirs"), "{list}");
+    let page = text_of(visits.get(&format!("/traces/{trace}")).await).await;
+    assert!(page.contains(&named("../")), "{page}");
+    let list = text_of(visits.get(&format!("/{one}")).await).await;
+    assert!(list.contains("What <bdi>ada@example.com</bdi> asked.") && list.contains(trace), "{list}");
+    let nobody = text_of(visits.get(&format!("/traces?askedBy={}", id(&clerk))).await).await;
+    assert!(nobody.contains("No answer is kept that is like that.") && !nobody.contains(trace), "{nobody}");
+
+    let question = button_of(&list, "all answers to ada@example.com");
+    let form = [("confirm", question.as_str()), ("asker", ada)];
+    let asked = question_of(visits.submit("/traces/delete", &form).await, "all of theirs").await;
+    let count = async || owner.read("/traces").await.as_array().map(Vec::len);
+    assert_eq!(count().await, Some(1), "nothing is done yet");
+    let done = confirm(&mut visits, &asked, &[]).await;
+    assert_eq!(location(&done), "../traces?said=answers-deleted");
+    assert_eq!(count().await, Some(0));
+    let list = text_of(visits.get("/traces?said=answers-deleted").await).await;
+    assert!(list.contains("Nothing is kept of the answers any more"), "{list}");
 }
 
 async fn a_document_names_its_source_and_is_found_by_it(mode: Mode) {

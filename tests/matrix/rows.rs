@@ -340,6 +340,8 @@ pub fn rows() -> Vec<Row> {
         row("DELETE /agents/<agent>/publication", None),
         row("DELETE /traces/<trace>/feedback", None),
         row("DELETE /traces/<trace>", None),
+        // Of nobody: an id that asked nothing and one that asked elsewhere are alike.
+        row("POST /traces/delete", Json(json!({ "askedBy": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55" }))),
         row("DELETE /agent-documents/<agent-document>", None),
         row("DELETE /agent-collections/<agent-collection>", None),
         row("DELETE /collections/<collection>/documents/<document>", None),

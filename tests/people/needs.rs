@@ -16,7 +16,7 @@ pub(super) enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-pub(super) const NEEDS: [(&str, Need); 168] = [
+pub(super) const NEEDS: [(&str, Need); 169] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),
@@ -42,6 +42,7 @@ pub(super) const NEEDS: [(&str, Need); 168] = [
     ("GET /traces", Need::Asker),
     ("GET /traces/{}", Need::Asker),
     ("DELETE /traces/{}", Need::Asker),
+    ("POST /traces/delete", Need::Asker),
     ("POST /traces/{}/replay", Need::Asker),
     ("POST /traces/{}/feedback", Need::Asker),
     ("DELETE /traces/{}/feedback", Need::Asker),

@@ -6,6 +6,7 @@ mod account;
 mod agents;
 mod answer;
 mod ask;
+mod askers;
 mod building;
 mod choices;
 mod cited;
@@ -182,6 +183,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/tools/{id}", post(building::change_tool))
         .route("/tools/{id}/delete", post(building::delete_tool))
         .route("/traces", get(traces::list))
+        .route("/traces/delete", get(traces::list).post(askers::erase))
         .route("/traces/{id}", get(traces::show))
         .route("/traces/{id}/delete", post(traces::delete))
         // What forms are answered with stays at their addresses. Followed or opened anew, these show the page without what was done.

@@ -16,6 +16,7 @@ pub(super) fn notice(said: &str) -> Option<Notice> {
         "deleted" => "Deleted. Nothing finds it any more.",
         "token-deleted" => "Deleted. What uses the token is refused from now on.",
         "answer-deleted" => "Deleted. Nothing is kept of the answer any more.",
+        "answers-deleted" => "Deleted. Nothing is kept of the answers any more, nor remembered of them.",
         "agent-deleted" => "Deleted. Nobody can ask the agent any more.",
         "workspace-deleted" => "The workspace is deleted, with all that was in it. You are in your own now.",
         "queued" => "Queued. It is read again from its source.",

@@ -22,6 +22,7 @@ use uuid::Uuid;
 use super::{
     PagePolicy,
     answer::{AnswerCard, AnswerContext, QuoteStanding, StepRow, TraceBody},
+    askers::{AskerNames, NamedAsker, asker_of},
     choices::{ListPlace, told_apart},
     confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
@@ -62,6 +63,10 @@ struct TracesPage {
     agents: Vec<(String, String)>,
     agent: String,
     rating: String,
+    /// Whose answers these are alone, for those who see everybody's.
+    asker: Option<NamedAsker>,
+    /// All of whose answers can be deleted here.
+    erasable: Option<NamedAsker>,
     /// What is looked for in the questions, and where the list goes on.
     place: ListPlace,
     rows: Vec<TraceRow>,
@@ -75,6 +80,7 @@ struct TraceRow {
     id: TraceId,
     question: String,
     agent: String,
+    asker: Option<NamedAsker>,
     sources: String,
     /// There is no answer.
     has_failed: bool,
@@ -85,7 +91,7 @@ struct TraceRow {
 
 impl TraceRow {
     /// Of an agent that is called so.
-    fn of(trace: &StoredTrace, agent: &str) -> Self {
+    fn of(trace: &StoredTrace, agent: &str, asker: Option<NamedAsker>) -> Self {
         let body = TraceBody::of(&trace.body.0);
         let verified = body.citations.iter().filter(|citation| citation.verified).count();
         let sources = match body.citations.len() {
@@ -97,6 +103,7 @@ impl TraceRow {
             question: beginning(asked(&trace.body.0).unwrap_or(NO_QUESTION), QUESTION),
             has_failed: body.failure().is_some(),
             agent: agent.to_owned(),
+            asker,
             sources,
             took: duration(body.duration_ms),
             feedback: rating_words(trace.rating),
@@ -117,6 +124,8 @@ struct TracePage {
     version: Option<i64>,
     question: String,
     at: Timestamp,
+    /// Who asked, for those who see everybody's answers.
+    asker: Option<NamedAsker>,
     session: Option<String>,
     /// What leads its reader to that conversation, behind the `?` of the page for asking; none for whoever did not have it.
     conversation: Option<String>,
@@ -205,7 +214,7 @@ pub(super) async fn list(
 ) -> ApiResult {
     let actor = visitor.actor();
     let text = |name: &str| parameter(&uri, name).unwrap_or_default();
-    let (agent, rating) = (text("agent"), text("rating"));
+    let (agent, rating, asker) = (text("agent"), text("rating"), asker_of(&text("askedBy"))?);
     let place = ListPlace::of(&uri);
     let mut filter = TraceFilter {
         agent: match agent.as_str() {
@@ -213,6 +222,7 @@ pub(super) async fn list(
             agent => Some(agent.parse().map_err(|_| ApiError::not_found("agent"))?),
         },
         rating: rating.parse().ok(),
+        asker,
         question: place.name.clone(),
         since: None,
     };
@@ -227,17 +237,23 @@ pub(super) async fn list(
     found.truncate(TRACES as usize);
     let last = if has_more { found.last().map(|last| *last.id.as_uuid()) } else { end };
     let next = place.next(last).map(|behind| {
-        let pairs = [("agent", agent.as_str()), ("rating", &rating)];
-        let chosen = Serializer::new(String::new()).extend_pairs(pairs).finish();
+        let pairs = [("agent", agent.clone()), ("rating", rating.clone())];
+        let asked = asker.map(|asker| ("askedBy", asker.to_string()));
+        let chosen = Serializer::new(String::new()).extend_pairs(pairs.into_iter().chain(asked)).finish();
         format!("{chosen}&{behind}")
     });
+    let askers = found.iter().filter_map(StoredTrace::asker).chain(asker).collect();
+    let askers = AskerNames::of(&traces, &actor, askers).await?;
     let row = |trace: &StoredTrace| {
         let agent = trace.agent_id.to_string();
-        TraceRow::of(trace, names.get(agent.as_str()).copied().unwrap_or_default())
+        let agent = names.get(agent.as_str()).copied().unwrap_or_default();
+        TraceRow::of(trace, agent, askers.named(trace.asker()))
     };
     let rows = found.iter().map(row).collect();
+    let (asker, erasable) = (askers.named(asker), askers.erasable(&actor, asker));
     let is_bounded = !has_more && end.is_some();
-    let page = TracesPage { frame: visitor.frame, agents, agent, rating, place, rows, is_bounded, next };
+    let frame = visitor.frame;
+    let page = TracesPage { frame, agents, agent, rating, asker, erasable, place, rows, is_bounded, next };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
@@ -357,6 +373,7 @@ async fn page(
         None => (Vec::new(), None),
     };
     let name = asked.map(|asked| asked.agent().name.clone());
+    let askers = AskerNames::of(traces, &actor, trace.asker().into_iter().collect()).await?;
     let can_ask_again = question.is_some();
     let question = question.unwrap_or_else(|| NO_QUESTION.to_owned());
     let steps: Vec<StepRow> = whole.steps.into_iter().map(StepRow::from).collect();
@@ -369,6 +386,7 @@ async fn page(
         version: whole.agent_version,
         question,
         at: trace.created_at,
+        asker: askers.named(trace.asker()),
         session: trace.session,
         conversation,
         complete: trace.complete,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{AgentId, CollectionId, DocumentId, EvaluationId, InvalidId, PromptId, TagId, ToolId},
+    ids::{AgentId, AskerId, CollectionId, DocumentId, EvaluationId, InvalidId, PromptId, TagId, ToolId},
     model::{
         agent::AgentType,
         document::DocumentType,
@@ -41,6 +41,7 @@ macro_rules! named_ids {
 }
 named_ids! {
     AgentId: "agent ids",
+    AskerId: "ids of askers",
     DocumentId: "document ids",
     CollectionId: "collection ids",
     EvaluationId: "evaluation ids",

@@ -1,14 +1,16 @@
 //! Records of what agents did.
 
+use std::collections::HashMap;
+
 use lectern_agents::run::RunRecorder;
 use lectern_db::{
     self as db, Db,
-    traces::{StoredTrace, TraceFilter},
+    traces::{ErasedRuns, StoredTrace, TraceFilter},
 };
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    ids::{AgentId, TraceId, WorkspaceId},
+    ids::{AgentId, AskerId, TraceId, WorkspaceId},
     model::{
         Json,
         audit::{AuditAction, AuditDetails},
@@ -223,12 +225,50 @@ impl TraceService {
         db::agents::lock(&mut tx, workspace, agent).await?.ok_or_else(unknown)?;
         let deleted = db::traces::delete(&mut tx, workspace, of, id, self.clock.now()).await?;
         let asker = deleted.ok_or_else(unknown)?;
-        if let (Some(session), Some(question)) = (session, question) {
-            db::memory::forget_question(&mut tx, asker, agent, &session, &question).await?;
+        if let Some(session) = session {
+            db::memory::forget_turn(&mut tx, asker, agent, &session, id, question.as_deref()).await?;
         }
         let details = AuditDetails::default().with("agent", Some(agent));
         self.audit.note_with(&mut tx, actor, AuditAction::Deleted, "trace", id, details).await?;
         Ok(tx.commit().await?)
+    }
+
+    /// Deletes some of all that is kept of what one asked, as far as it can be seen: traces, and what their conversations remember. Each call is
+    /// a transaction of its own, so that whatever comes between two of them, the next one goes on.
+    pub(crate) async fn delete_some_of(&self, actor: &Actor, asker: AskerId) -> Result<ErasedRuns, ApiError> {
+        let workspace = actor.may(Permission::ListRuns)?.workspace_id;
+        // Whoever sees their own alone finds nothing of others, and is not told whether there is any.
+        if actor.sees_runs_of().is_some_and(|own| own.asker() != asker) {
+            return Ok(ErasedRuns::default());
+        }
+        self.recorder.settled(workspace).await;
+        let mut tx = self.db.begin_essential().await?;
+        let erased = db::traces::delete_some_of_asker(&mut tx, workspace, asker).await?;
+        if erased.traces > 0 || erased.turns > 0 {
+            let details = AuditDetails::default()
+                .with("traces", Some(erased.traces))
+                .with("remembered", Some(erased.turns));
+            self.audit.note_with(&mut tx, actor, AuditAction::Deleted, "traces", asker, details).await?;
+        }
+        tx.commit().await?;
+        Ok(erased)
+    }
+
+    /// What those are called who asked, for whoever sees everybody's: members by their e-mail, tokens by their description. Who is gone has no
+    /// name.
+    pub(crate) async fn asker_names(
+        &self,
+        actor: &Actor,
+        askers: &[AskerId],
+    ) -> Result<HashMap<AskerId, String>, ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        let ids: Vec<Uuid> = askers.iter().map(|asker| *asker.as_uuid()).collect();
+        let mut names = HashMap::new();
+        for kind in ["user", "api_token"] {
+            let found = db::audit::names(&self.db, workspace, kind, &ids).await?;
+            names.extend(found.into_iter().map(|(id, name)| (AskerId::from(id), name)));
+        }
+        Ok(names)
     }
 
     /// How many answers were given on each day from a time on, by the day as `2026-01-31`.

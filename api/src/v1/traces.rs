@@ -10,11 +10,11 @@ use lectern_agents::run::{
     self, AgentParts,
     trace::{self, TraceView},
 };
-use lectern_db::traces::{StoredTrace, TraceFilter};
+use lectern_db::traces::{ErasedRuns, StoredTrace, TraceFilter};
 use lectern_derive::{RequestBody, handler};
 use lectern_shared::{
     clock::Timestamp,
-    ids::{AgentId, TraceId},
+    ids::{AgentId, ApiTokenId, AskerId, TraceId, UserId},
     shutdown::Shutdown,
 };
 use serde::Serialize;
@@ -26,6 +26,7 @@ use crate::{
     auth::Caller,
     error::ApiError,
     extract::{NamePart, PathId, QueriedAgent, ValidJson, parameter},
+    fields::GivenId,
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_until},
     run_stream::streamed,
@@ -38,6 +39,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(index))
         .routes(routes!(find, remove))
+        .routes(routes!(remove_all))
         .routes(routes!(replay))
         .routes(routes!(rate, unrate))
 }
@@ -59,6 +61,8 @@ struct StoredTraceView {
     /// The session that the call named; null when it named none.
     #[schema(required = true)]
     session: Option<String>,
+    /// Who asked, as far as it is known.
+    asked_by: AskerView,
     /// When the agent answered.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -70,6 +74,20 @@ struct StoredTraceView {
     /// What was said of the answer; null when nothing was.
     #[schema(required = true)]
     feedback: Option<FeedbackView>,
+}
+
+/// Who asked.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Asker)]
+#[serde(rename_all = "camelCase")]
+struct AskerView {
+    /// The account; null when it was asked with a token that many may hold.
+    #[schema(value_type = Option<String>, required = true)]
+    user_id: Option<UserId>,
+    /// The API token, if it is bound to an agent or for pages: its own, or that of the agent's page, with which all ask who have no account. Who
+    /// of them it was is not known. Null for an account's own questions.
+    #[schema(value_type = Option<String>, required = true)]
+    token_id: Option<ApiTokenId>,
 }
 
 /// What somebody said of an answer.
@@ -94,6 +112,11 @@ impl From<StoredTrace> for StoredTraceView {
             id: stored.id,
             agent_id: stored.agent_id,
             session: stored.session,
+            asked_by: AskerView {
+                // That of a token made it, and need not have asked.
+                user_id: stored.user_id.filter(|_| stored.token_id.is_none()),
+                token_id: stored.token_id,
+            },
             created_at: stored.created_at,
             complete: stored.complete,
             trace: stored.body.0,
@@ -108,6 +131,7 @@ fn example() -> Value {
         "id": trace.get("id"),
         "agentId": "019a8f4e-90aa-7e26-a4d7-58c1f3b20d6e",
         "session": "support-4711",
+        "askedBy": {"userId": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55", "tokenId": null},
         "createdAt": "2026-01-31T08:20:00.000000+00:00",
         "complete": true,
         "trace": trace,
@@ -126,6 +150,7 @@ fn example() -> Value {
     operation_id = "listTraces",
     params(
         ("agentId" = Option<String>, Query, description = "Only the traces of this agent"),
+        ("askedBy" = Option<String>, Query, description = "Only what this one asked: the id of an account, or of an API token that many may hold, as `askedBy` of a trace has it"),
         ("rating" = Option<i32>, Query, description = "Only those of which this was said: 1 (it helped) or -1"),
         (
             "name" = Option<String>, Query, max_length = 1_000,
@@ -155,7 +180,11 @@ async fn index(
             return Err(ApiError::invalid_field("rating", "must be 1 or -1"));
         }
     };
-    let mut filter = TraceFilter { agent, rating, question, since: None };
+    let asker = match parameter(&uri, "askedBy") {
+        None => None,
+        Some(asker) => Some(asker.parse::<AskerId>().map_err(|_| unknown_asker())?),
+    };
+    let mut filter = TraceFilter { agent, rating, asker, question, since: None };
     let end = traces.bound(&caller.actor(), &mut filter, paging.before()).await?;
     list_until(PAGE, paging, end, move |before, limit| {
         let (traces, actor, filter) = (traces.clone(), caller.actor(), filter.clone());
@@ -166,6 +195,10 @@ async fn index(
         }
     })
     .await
+}
+
+fn unknown_asker() -> ApiError {
+    ApiError::not_found("asker")
 }
 
 /// Get a trace
@@ -192,8 +225,8 @@ async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): Pa
 /// Delete a trace
 ///
 /// Deletes what is kept of one call: the question, the answer, the passages that were found, what was said of the answer, and the turn of the
-/// conversation that the agent remembers of it. Cases that were made of it stay. Whoever builds agents may delete everybody's, and others
-/// what they asked themselves.
+/// conversation that the agent remembers of it. Cases that were made of it stay, and so does what traces of later questions of the same
+/// conversation tell of it. Whoever builds agents may delete everybody's, and others what they asked themselves.
 #[utoipa::path(
     delete,
     path = "/traces/{id}",
@@ -215,6 +248,56 @@ async fn remove(
 ) -> ApiResult {
     traces.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))
+}
+
+/// Whose traces are deleted.
+#[derive(RequestBody, ToSchema)]
+#[schema(as = TraceErasure, rename_all = "camelCase")]
+struct TraceErasure {
+    /// Who asked: the id of an account, or of an API token that many may hold, as `askedBy` of a trace has it.
+    #[schema(value_type = String)]
+    asked_by: GivenId<AskerId>,
+}
+
+/// What was deleted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ErasedTraces {
+    /// Traces that this request has deleted.
+    traces: u64,
+    /// Turns that conversations remembered, and do not any more.
+    remembered: u64,
+    /// Whether there is more of it: send the request again.
+    has_more: bool,
+}
+
+/// Delete all traces of one asker
+///
+/// Deletes all that is kept in the workspace of what one asked, of whichever agents, and what the conversations with these remember: some hundreds
+/// at once, the oldest first. As long as `hasMore` is true, send it again; what is deleted stays deleted. Whoever builds agents may delete
+/// everybody's, and others what they asked themselves: of anybody else's they find none.
+#[utoipa::path(
+    post,
+    path = "/traces/delete",
+    tag = "Traces",
+    operation_id = "deleteTracesOfAsker",
+    request_body(content = TraceErasure, example = json!({"askedBy": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55"})),
+    responses((
+        status = 200,
+        description = "What was deleted",
+        body = inline(SuccessResponse<ErasedTraces>),
+        example = json!({"success": true, "data": {"traces": 42, "remembered": 17, "hasMore": false}}),
+    )),
+)]
+#[handler]
+async fn remove_all(
+    State(traces): State<TraceService>,
+    caller: Caller,
+    ValidJson(body): ValidJson<TraceErasure>,
+) -> ApiResult {
+    let asker = body.asked_by.map_err(|_| unknown_asker())?;
+    let ErasedRuns { traces, turns, has_more } = traces.delete_some_of(&caller.actor(), asker).await?;
+    Ok(data(ErasedTraces { traces, remembered: turns, has_more }))
 }
 
 /// Say whether an answer helped

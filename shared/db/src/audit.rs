@@ -101,7 +101,8 @@ pub async fn list(
 /// other kinds have no names.
 pub async fn names(db: &Db, workspace: WorkspaceId, kind: &str, ids: &[Uuid]) -> Result<Vec<(Uuid, String)>> {
     let select = match kind {
-        "user" => {
+        // What somebody asked is called after them.
+        "user" | "traces" => {
             "SELECT id, email FROM members JOIN users ON users.id = members.user_id WHERE members.workspace_id = "
         }
         "agent" => "SELECT id, name FROM agents WHERE workspace_id = ",

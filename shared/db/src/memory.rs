@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::AgentId,
+    ids::{AgentId, TraceId},
     model::workspace::RunOwner,
     secrets::{hex, sha256},
 };
@@ -28,6 +28,9 @@ pub struct ConversationTurn {
     pub answer: String,
     /// Tokens of both, roughly.
     pub tokens: i64,
+    /// The run that it is of, when it is remembered; nothing that is told needs it.
+    #[sqlx(default)]
+    pub trace: Option<TraceId>,
 }
 
 /// The last turns of a session that have at most so many tokens together, newest first.
@@ -98,25 +101,29 @@ pub async fn was_erased_since(
     Ok(noted.is_some() && noted != last)
 }
 
-/// Forgets the turns of a session of an agent that is locked in which somebody said just this.
-pub async fn forget_question(
+/// Forgets the turn of a run in a session of an agent that is locked. Of turns that do not know their run it forgets those in which somebody
+/// said just this, when that is known.
+pub async fn forget_turn(
     tx: &mut Tx,
     owner: RunOwner,
     agent: AgentId,
     session: &str,
-    question: &str,
+    trace: TraceId,
+    question: Option<&str>,
 ) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
             "DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND workspace_id = $3
-               AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5 AND question = $6"
+               AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5
+               AND (trace_id = $6 OR trace_id IS NULL AND question = $7)"
         )
         .bind(agent)
         .bind(session)
         .bind(owner.workspace_id)
         .bind(owner.user)
         .bind(owner.token)
+        .bind(trace)
         .bind(question)
     )?;
     Ok(())
@@ -222,8 +229,8 @@ pub async fn add(
         tx,
         sqlx::query(
             "INSERT INTO agent_memory (id, workspace_id, created_by, token_id, agent_id, session, question, answer, tokens,
-                                       created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+                                       created_at, trace_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
         )
         .bind(Uuid::now_v7())
         .bind(owner.workspace_id)
@@ -235,6 +242,7 @@ pub async fn add(
         .bind(turn.answer.as_str())
         .bind(turn.tokens)
         .bind(now)
+        .bind(turn.trace)
     )?;
     execute!(
         tx,

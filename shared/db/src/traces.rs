@@ -2,7 +2,7 @@
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{AgentId, ApiTokenId, DocumentId, TraceId, UserId, WorkspaceId},
+    ids::{AgentId, ApiTokenId, AskerId, DocumentId, TraceId, UserId, WorkspaceId},
     model::{Json, workspace::RunOwner},
 };
 use serde_json::Value;
@@ -75,6 +75,20 @@ pub struct StoredTrace {
     /// And when.
     #[sqlx(default)]
     pub feedback_at: Option<Timestamp>,
+    /// The account that asked, or that made the token; none before it is stored.
+    #[sqlx(default)]
+    pub user_id: Option<UserId>,
+    /// The token that was asked with, if many may hold it.
+    #[sqlx(default)]
+    pub token_id: Option<ApiTokenId>,
+}
+
+impl StoredTrace {
+    /// Who asked, as far as it is known.
+    pub fn asker(&self) -> Option<AskerId> {
+        let token = self.token_id.map(|token| *token.as_uuid());
+        token.or_else(|| self.user_id.map(|user| *user.as_uuid())).map(AskerId::from)
+    }
 }
 
 /// Which traces are listed. What is left out lets all of them through.
@@ -84,6 +98,8 @@ pub struct TraceFilter {
     pub agent: Option<AgentId>,
     /// What was said of the answer: 1 or -1.
     pub rating: Option<i64>,
+    /// Who asked.
+    pub asker: Option<AskerId>,
     /// What the kept beginning of the question has somewhere, in whichever case; empty for any question.
     pub question: String,
     /// The oldest trace that is looked at for a question.
@@ -94,6 +110,32 @@ pub struct TraceFilter {
 fn kept_question(question: &str) -> String {
     question.chars().take(QUESTION).map(|c| if c == '\0' { ' ' } else { c }).collect()
 }
+
+/// The columns of a trace, without its record.
+macro_rules! columns {
+    () => {
+        "id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at, COALESCE(created_by, workspace_id) AS user_id,
+         token_id"
+    };
+}
+
+/// A SELECT of some of a workspace's traces, with a condition of who asked.
+macro_rules! select_listed {
+    ($asked:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM traces
+             WHERE workspace_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) AND expires_at > $4
+               AND ($6 IS NULL OR rating = $6) AND ",
+            $asked,
+            " ORDER BY id DESC LIMIT $5"
+        )
+    };
+}
+
+/// Those that one asked: in one statement with that of all, SQLite could not use the index of who asked.
+pub(crate) const SELECT_OF_ASKER: &str = select_listed!("COALESCE(token_id, created_by, workspace_id) = $7");
 
 /// An INSERT of a trace: what stands before it, and where its values come from.
 macro_rules! insert_trace {
@@ -182,7 +224,8 @@ pub async fn find_with_record(
         record: Option<Json<Value>>,
     }
     let found: Option<TraceRow> = on!(db, |c| sqlx::query_as(
-        "SELECT * FROM traces WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
+        "SELECT *, COALESCE(created_by, workspace_id) AS user_id FROM traces
+         WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
            AND ($4 IS NULL OR COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5)"
     )
     .bind(id)
@@ -202,11 +245,12 @@ pub async fn find(
     id: TraceId,
     now: Timestamp,
 ) -> Result<Option<StoredTrace>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces
-         WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
+    Ok(on!(db, |c| sqlx::query_as(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM traces WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
            AND ($4 IS NULL OR COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5)"
-    )
+    ))
     .bind(id)
     .bind(workspace)
     .bind(now)
@@ -226,39 +270,61 @@ pub async fn list(
     before: TraceId,
     limit: u32,
 ) -> Result<Vec<StoredTrace>> {
+    let asker = match (of.map(|of| of.asker()), filter.asker) {
+        (Some(own), Some(asker)) if own != asker => return Ok(Vec::new()),
+        (own, asker) => own.or(asker),
+    };
+    if !filter.question.is_empty() {
+        return search(db, workspace, asker, filter, now, before, limit).await;
+    }
+    let statement = match asker {
+        Some(_) => SELECT_OF_ASKER,
+        None => select_listed!("$7 IS NULL"),
+    };
+    Ok(on!(db, |c| sqlx::query_as(statement)
+        .bind(workspace)
+        .bind(before)
+        .bind(filter.agent)
+        .bind(now)
+        .bind(i64::from(limit))
+        .bind(filter.rating)
+        .bind(asker)
+        .fetch_all(c))?)
+}
+
+/// [`list`], of the answers to a question, along the index that has the questions: any other way would go through more than is to be looked
+/// at, and read all of it.
+async fn search(
+    db: &Db,
+    workspace: WorkspaceId,
+    asker: Option<AskerId>,
+    filter: &TraceFilter,
+    now: Timestamp,
+    before: TraceId,
+    limit: u32,
+) -> Result<Vec<StoredTrace>> {
+    let since = filter.since.unwrap_or(Uuid::nil().into());
     Ok(on!(db, |c| async {
-        let mut query = QueryBuilder::new(
-            "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces WHERE ",
-        );
-        let order = if filter.question.is_empty() {
-            query.push("workspace_id = ").push_bind(workspace).push(" AND id < ").push_bind(before);
-            " ORDER BY id DESC LIMIT "
-        } else {
-            // Along the index that has the questions: any other way would go through more than is to be looked at, and read all of it.
-            let since = filter.since.unwrap_or(Uuid::nil().into());
-            query.push("(workspace_id, id) < (").push_bind(workspace).push(", ").push_bind(before);
-            query
-                .push(") AND (workspace_id, id) >= (")
-                .push_bind(workspace)
-                .push(", ")
-                .push_bind(since)
-                .push(")");
-            and_has(&mut query, "question", &filter.question);
-            " ORDER BY workspace_id DESC, id DESC LIMIT "
-        };
-        query.push(" AND expires_at > ").push_bind(now);
+        let mut query =
+            QueryBuilder::new(concat!("SELECT ", columns!(), " FROM traces WHERE (workspace_id, id) < ("));
+        query.push_bind(workspace).push(", ").push_bind(before).push(") AND (workspace_id, id) >= (");
+        query.push_bind(workspace).push(", ").push_bind(since).push(") AND expires_at > ").push_bind(now);
+        and_has(&mut query, "question", &filter.question);
         if let Some(agent) = filter.agent {
             // In words that no index is chosen by.
             query.push(" AND (").push_bind(agent).push(" IS NULL OR agent_id = ").push_bind(agent).push(")");
         }
-        if let Some(of) = of {
-            query.push(" AND COALESCE(created_by, workspace_id) = ").push_bind(of.user);
-            query.push(" AND token_id IS NOT DISTINCT FROM ").push_bind(of.token);
+        if let Some(asker) = asker {
+            query
+                .push(" AND (")
+                .push_bind(asker)
+                .push(" IS NULL OR COALESCE(token_id, created_by, workspace_id) = ");
+            query.push_bind(asker).push(")");
         }
         if let Some(rating) = filter.rating {
             query.push(" AND rating = ").push_bind(rating);
         }
-        query.push(order).push_bind(i64::from(limit));
+        query.push(" ORDER BY workspace_id DESC, id DESC LIMIT ").push_bind(i64::from(limit));
         query.build_query_as().fetch_all(c).await
     })?)
 }
@@ -360,6 +426,49 @@ pub async fn delete(
     .bind(of.and_then(|of| of.token))
     .fetch_optional(c))?;
     Ok(deleted.map(|(user, token)| RunOwner { workspace_id: workspace, user, token }))
+}
+
+/// What was deleted of what somebody asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ErasedRuns {
+    /// Traces, with what was said of their answers, and the answers where they were kept to be given again.
+    pub traces: u64,
+    /// Turns that conversations remembered.
+    pub turns: u64,
+    /// There is more of it.
+    pub has_more: bool,
+}
+
+/// Deletes some of all that is kept in a workspace of what one asked, the oldest first, also what has expired, and of what their
+/// conversations remember. What somebody else is changing or deleting at this moment counts as more.
+pub async fn delete_some_of_asker(tx: &mut Tx, workspace: WorkspaceId, asker: AskerId) -> Result<ErasedRuns> {
+    let mut gone = [0; 2];
+    for (count, statement) in gone.iter_mut().zip([
+        delete_some!(
+            tx,
+            "traces",
+            "workspace_id = $1 AND COALESCE(token_id, created_by, workspace_id) = $2 ORDER BY id LIMIT $3"
+        ),
+        delete_some!(
+            tx,
+            "agent_memory",
+            "workspace_id = $1 AND COALESCE(token_id, created_by, workspace_id) = $2 ORDER BY id LIMIT $3"
+        ),
+    ]) {
+        let limit = i64::from(DELETED_TOGETHER);
+        *count = execute!(tx, sqlx::query(statement).bind(workspace).bind(asker).bind(limit))?;
+    }
+    let has_more: bool = on!(tx, |c| sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM traces
+                        WHERE workspace_id = $1 AND COALESCE(token_id, created_by, workspace_id) = $2)
+             OR EXISTS (SELECT 1 FROM agent_memory
+                        WHERE workspace_id = $1 AND COALESCE(token_id, created_by, workspace_id) = $2)"
+    )
+    .bind(workspace)
+    .bind(asker)
+    .fetch_one(c))?;
+    let [traces, turns] = gone;
+    Ok(ErasedRuns { traces, turns, has_more })
 }
 
 /// How many of a workspace's traces there are of each day from a time on: the day's number since 1970, and the count.

@@ -5,7 +5,7 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    ids::{ApiTokenId, InvitationId, UserId, WorkspaceId},
+    ids::{ApiTokenId, AskerId, InvitationId, UserId, WorkspaceId},
     model::text_enum,
 };
 
@@ -76,6 +76,13 @@ pub struct RunOwner {
     pub user: UserId,
     /// The token, if it is bound to an agent or for pages.
     pub token: Option<ApiTokenId>,
+}
+
+impl RunOwner {
+    /// Who asks, as far as it is known.
+    pub fn asker(&self) -> AskerId {
+        AskerId::from(self.token.map_or_else(|| *self.user.as_uuid(), |token| *token.as_uuid()))
+    }
 }
 
 /// What a workspace may hold and use; what is none has no limit of its own.

@@ -3,9 +3,12 @@
 
 use lectern_db::{self as db, Tx, memory::ConversationTurn};
 use lectern_embed::approximate_tokens;
-use lectern_shared::model::{
-    agent::{Agent, LlmConfig},
-    workspace::RunOwner,
+use lectern_shared::{
+    ids::TraceId,
+    model::{
+        agent::{Agent, LlmConfig},
+        workspace::RunOwner,
+    },
 };
 use uuid::Uuid;
 
@@ -182,6 +185,7 @@ fn cut(text: &str, bytes: usize) -> String {
 /// A turn that is to be remembered.
 #[derive(Clone, Copy)]
 pub(super) struct AnsweredTurn<'a> {
+    pub(super) trace: TraceId,
     pub(super) session: &'a str,
     pub(super) question: &'a str,
     pub(super) answer: &'a str,
@@ -197,7 +201,7 @@ pub(super) async fn remember(
     agent: &Agent,
     turn: AnsweredTurn<'_>,
 ) -> Result<(), db::DbError> {
-    let AnsweredTurn { session, question, answer, last_erasure } = turn;
+    let AnsweredTurn { trace, session, question, answer, last_erasure } = turn;
     if db::memory::was_erased_since(tx, owner, agent.id, session, last_erasure).await? {
         return Ok(());
     }
@@ -206,6 +210,7 @@ pub(super) async fn remember(
         question: question.to_owned(),
         answer: answer.to_owned(),
         tokens: i64::try_from(tokens).unwrap_or(i64::MAX),
+        trace: Some(trace),
     };
     db::memory::add(tx, owner, agent.id, session, &turn, parts.clock.now(), KEPT).await
 }

@@ -102,6 +102,8 @@ impl EndedRun {
             rating: None,
             feedback: None,
             feedback_at: None,
+            user_id: None,
+            token_id: None,
         };
         let expires = now.plus(parts.settings.trace_ttl);
         let cache_key = cache_key.filter(|_| complete);
@@ -116,7 +118,7 @@ impl EndedRun {
             db::webhooks::emit(&mut tx, owner.workspace_id, WebhookEvent::AgentFailed, &told, now).await?;
         }
         if let (Some(session), Some(answer)) = (&session, &turn) {
-            let turn = AnsweredTurn { session, question: &question.text, answer, last_erasure };
+            let turn = AnsweredTurn { trace, session, question: &question.text, answer, last_erasure };
             memory::remember(parts, &mut tx, owner, &agent, turn).await?;
         }
         if let Some(key) = cache_key {

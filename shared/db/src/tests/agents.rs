@@ -316,6 +316,8 @@ async fn an_agent_takes_its_links_and_traces_with_it_and_nothing_else() {
                 rating: None,
                 feedback: None,
                 feedback_at: None,
+                user_id: None,
+                token_id: None,
             };
             commit!(t.db, |tx| traces::insert(tx, run_in(workspace), &trace, None, at(100)));
             rows.push((link(&t.db, workspace, agent, document).await.unwrap(), trace.id));

@@ -310,7 +310,12 @@ async fn a_session_and_its_traces_are_of_the_member_who_asked() {
         let people = [own, RunOwner { user: UserId::generate(), ..own }, shared];
         let mut ids = Vec::new();
         for (owner, question) in people.into_iter().zip(["hers", "his", "anybody's"]) {
-            let turn = ConversationTurn { question: question.to_owned(), answer: String::new(), tokens: 1 };
+            let turn = ConversationTurn {
+                question: question.to_owned(),
+                answer: String::new(),
+                tokens: 1,
+                trace: None,
+            };
             for _ in 0..2 {
                 commit!(t.db, |tx| memory::add(tx, owner, agent, "s", &turn, at(1), 2));
             }
@@ -325,6 +330,8 @@ async fn a_session_and_its_traces_are_of_the_member_who_asked() {
                 rating: None,
                 feedback: None,
                 feedback_at: None,
+                user_id: None,
+                token_id: None,
             };
             commit!(t.db, |tx| traces::insert(tx, owner, &trace, None, at(100)));
             ids.push(trace.id);

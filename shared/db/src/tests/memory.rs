@@ -29,6 +29,7 @@ fn turn(number: u32) -> ConversationTurn {
         question: format!("question {number}"),
         answer: format!("answer\n{number}"),
         tokens: i64::from(number),
+        trace: None,
     }
 }
 
@@ -136,6 +137,8 @@ async fn an_answer_is_found_while_it_is_young_and_its_trace_is_kept() {
                 rating: None,
                 feedback: None,
                 feedback_at: None,
+                user_id: None,
+                token_id: None,
             };
             let record = Json(json!({"version": 1}));
             commit!(t.db, |tx| traces::insert(tx, run_in(owner), &trace, Some(&record), at(100)));

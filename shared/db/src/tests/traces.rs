@@ -1,7 +1,7 @@
 //! Records of predict runs.
 
 use lectern_shared::{
-    ids::{AgentId, ApiTokenId, DocumentId, TraceId, UserId, WorkspaceId},
+    ids::{AgentId, ApiTokenId, AskerId, DocumentId, TraceId, UserId, WorkspaceId},
     model::{Json, workspace::RunOwner},
 };
 use serde_json::json;
@@ -9,9 +9,11 @@ use uuid::Uuid;
 
 use crate::{
     Db, cached_answers,
+    memory::{self, ConversationTurn},
+    on,
     testing::{at, both, commit, run_in, workspace},
     tests::agents::agent,
-    traces::{self, StoredTrace, TraceFilter},
+    traces::{self, DELETED_TOGETHER, ErasedRuns, StoredTrace, TraceFilter},
 };
 
 pub(super) fn kept(agent: AgentId) -> StoredTrace {
@@ -26,7 +28,14 @@ pub(super) fn kept(agent: AgentId) -> StoredTrace {
         rating: None,
         feedback: None,
         feedback_at: None,
+        user_id: None,
+        token_id: None,
     }
+}
+
+/// What is remembered of a run.
+fn turn_of(trace: TraceId) -> ConversationTurn {
+    ConversationTurn { question: "Yes?".to_owned(), answer: "No.".to_owned(), tokens: 1, trace: Some(trace) }
 }
 
 async fn trace(db: &Db, workspace: WorkspaceId, agent: AgentId, expires_at: u64) -> StoredTrace {
@@ -89,6 +98,7 @@ async fn a_trace_is_read_as_it_was_written_by_its_owner_alone() {
         traces::insert_relaxed(&t.db, run_in(owner), &alone, None, at(100)).await.unwrap();
         for written in [alone, trace(&t.db, owner, agent, 100).await] {
             let read = traces::find(&t.db, owner, None, written.id, at(1)).await.unwrap().unwrap();
+            let written = StoredTrace { user_id: Some(run_in(owner).user), ..written };
             assert_eq!(format!("{read:?}"), format!("{written:?}"), "{}", t.name);
             let read = traces::find(&t.db, other, None, written.id, at(1)).await.unwrap();
             assert!(read.is_none(), "{}", t.name);
@@ -124,7 +134,118 @@ async fn a_trace_is_deleted_alone_and_its_workspaces_or_its_askers_alone() {
         assert_eq!(list(&t.db, owner, None, 1, end).await, [kept, gone], "{}", t.name);
         assert_eq!(commit!(t.db, |tx| traces::delete(tx, owner, Some(own), gone, at(1))), Some(own));
         assert_eq!(list(&t.db, owner, None, 1, end).await, [kept], "{}", t.name);
+        let again: i64 =
+            on!(t.db, |c| sqlx::query_scalar("SELECT COUNT(*) FROM cached_answers").fetch_one(c)).unwrap();
+        assert_eq!(again, 0, "{}: it is not given again", t.name);
         assert_eq!(commit!(t.db, |tx| traces::delete(tx, owner, None, kept, at(1))), Some(own));
+    }
+}
+
+#[tokio::test]
+async fn traces_are_listed_by_who_asked_and_nobody_sees_more_by_asking_for_another() {
+    for t in &both().await {
+        let workspace = workspace(&t.db, at(0)).await;
+        let agent = agent(&t.db, workspace, at(0)).await;
+        let own = run_in(workspace);
+        let other = RunOwner { user: UserId::generate(), ..own };
+        let by_token = RunOwner { token: Some(ApiTokenId::generate()), ..own };
+        let mut ids = Vec::new();
+        for owner in [own, other, by_token, own] {
+            let trace = kept(agent);
+            commit!(t.db, |tx| traces::insert(tx, owner, &trace, None, at(100)));
+            ids.push(trace.id);
+        }
+        let nobody = AskerId::generate();
+        let nothing: &[TraceId] = &[];
+        for (of, asker, found) in [
+            (None, None, &[ids[3], ids[2], ids[1], ids[0]][..]),
+            (None, Some(own.asker()), &[ids[3], ids[0]]),
+            (None, Some(other.asker()), &[ids[1]]),
+            (None, Some(by_token.asker()), &[ids[2]]),
+            (None, Some(nobody), nothing),
+            (Some(own), None, &[ids[3], ids[0]]),
+            (Some(own), Some(own.asker()), &[ids[3], ids[0]]),
+            (Some(own), Some(other.asker()), nothing),
+            (Some(by_token), Some(own.asker()), nothing),
+        ] {
+            let filter = TraceFilter { asker, ..TraceFilter::default() };
+            let end: TraceId = Uuid::max().into();
+            let listed = traces::list(&t.db, workspace, of, filter, at(1), end, 9).await.unwrap();
+            let listed_ids: Vec<TraceId> = listed.iter().map(|trace| trace.id).collect();
+            assert_eq!(listed_ids, found, "{}: {of:?} {asker:?}", t.name);
+            let told = asker.or(of.map(|of| of.asker()));
+            assert!(listed.iter().all(|trace| told.is_none() || trace.asker() == told), "{}", t.name);
+        }
+        let (found, _) =
+            traces::find_with_record(&t.db, workspace, None, ids[2], at(1)).await.unwrap().unwrap();
+        assert_eq!((found.user_id, found.token_id), (Some(by_token.user), by_token.token), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_one_asked_is_found_by_an_index() {
+    let plan = both().await[0].query_plan(traces::SELECT_OF_ASKER).await;
+    assert!(plan.iter().any(|step| step.contains("traces_by_asker")), "{plan:?}");
+    assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
+}
+
+#[tokio::test]
+async fn all_that_one_asked_is_deleted_part_by_part_and_nothing_of_others() {
+    for t in &both().await {
+        let (ours, theirs) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (agent, elsewhere) = (agent(&t.db, ours, at(0)).await, agent(&t.db, theirs, at(0)).await);
+        let gone = RunOwner { user: UserId::generate(), ..run_in(ours) };
+        let by_token = RunOwner { token: Some(ApiTokenId::generate()), ..gone };
+        let abroad = RunOwner { workspace_id: theirs, ..gone };
+        let turn = turn_of(TraceId::generate());
+        for (owner, agent) in [(run_in(ours), agent), (by_token, agent), (abroad, elsewhere)] {
+            commit!(t.db, |tx| traces::insert(tx, owner, &kept(agent), None, at(100)));
+            commit!(t.db, |tx| memory::add(tx, owner, agent, "s", &turn, at(1), 9));
+        }
+        commit!(t.db, |tx| async {
+            for expires_at in 0..=u64::from(DELETED_TOGETHER) {
+                traces::insert(tx, gone, &kept(agent), None, at(expires_at)).await?;
+            }
+            memory::add(tx, gone, agent, "s", &turn, at(1), 9).await
+        });
+        let whole = u64::from(DELETED_TOGETHER);
+        let erase =
+            async |workspace, asker| commit!(t.db, |tx| traces::delete_some_of_asker(tx, workspace, asker));
+        let first = ErasedRuns { traces: whole, turns: 1, has_more: true };
+        assert_eq!(erase(ours, gone.asker()).await, first, "{}", t.name);
+        let second = ErasedRuns { traces: 1, turns: 0, has_more: false };
+        assert_eq!(erase(ours, gone.asker()).await, second, "{}", t.name);
+        assert_eq!(erase(ours, gone.asker()).await, ErasedRuns::default(), "{}", t.name);
+        let one = ErasedRuns { traces: 1, turns: 1, has_more: false };
+        for (workspace, owner) in [(ours, run_in(ours)), (ours, by_token), (theirs, abroad)] {
+            assert_eq!(erase(workspace, owner.asker()).await, one, "{}: {owner:?}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_two_turns_with_the_same_words_the_one_of_the_run_is_forgotten() {
+    for t in &both().await {
+        let workspace = workspace(&t.db, at(0)).await;
+        let (agent, owner) = (agent(&t.db, workspace, at(0)).await, run_in(workspace));
+        let [first, second] = [TraceId::generate(), TraceId::generate()];
+        let unknown = ConversationTurn { trace: None, ..turn_of(first) };
+        let remembered = async || memory::latest(&t.db, owner, agent, "s", 99).await.unwrap().len();
+        for turn in [&turn_of(first), &turn_of(second)] {
+            commit!(t.db, |tx| memory::add(tx, owner, agent, "s", turn, at(1), 9));
+        }
+        commit!(t.db, |tx| memory::forget_turn(tx, owner, agent, "s", first, Some("Yes?")));
+        assert_eq!(remembered().await, 1, "{}", t.name);
+        // What was asked is not known any more, and need not be.
+        commit!(t.db, |tx| memory::forget_turn(tx, owner, agent, "s", second, None));
+        assert_eq!(remembered().await, 0, "{}", t.name);
+        commit!(t.db, |tx| memory::add(tx, owner, agent, "s", &unknown, at(1), 9));
+        for question in [None, Some("No?")] {
+            commit!(t.db, |tx| memory::forget_turn(tx, owner, agent, "s", first, question));
+            assert_eq!(remembered().await, 1, "{}: {question:?}", t.name);
+        }
+        commit!(t.db, |tx| memory::forget_turn(tx, owner, agent, "s", first, Some("Yes?")));
+        assert_eq!(remembered().await, 0, "{}", t.name);
     }
 }
 
