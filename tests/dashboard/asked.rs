@@ -21,6 +21,7 @@ in_both_modes!(
     a_filter_that_cannot_be_read_lets_nothing_be_deleted,
     a_document_names_its_source_and_is_found_by_it,
     all_that_one_asked_is_deleted_from_the_list_of_their_answers,
+    what_a_prompt_said_goes_from_earlier_versions_where_that_is_ticked,
 );
 
 async fn text_of(answer: Response) -> String {
@@ -257,6 +258,32 @@ async fn all_that_one_asked_is_deleted_from_the_list_of_their_answers(mode: Mode
     assert_eq!(count().await, Some(0));
     let list = text_of(visits.get("/traces?said=answers-deleted").await).await;
     assert!(list.contains("Nothing is kept of the answers any more"), "{list}");
+}
+
+async fn what_a_prompt_said_goes_from_earlier_versions_where_that_is_ticked(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    for is_ticked in [false, true] {
+        let prompt = json!({"name": "Short", "template": "Ben is ill.", "input_variables": []});
+        let prompt = owner.create("/prompts", &prompt).await;
+        let agent = json!({"name": "Guide", "type": "CHATVENDOR", "promptId": id(&prompt)});
+        let agent = owner.create_agent(&agent).await;
+        let ticked = [("confirm", "Delete it?"), ("erase:boolean", "true")];
+        let sent = if is_ticked { &ticked[..] } else { &ticked[..1] };
+        let path = format!("/prompts/{}/delete", id(&prompt));
+        let asked = question_of(visits.submit(&path, sent).await, &path).await;
+        assert_eq!(confirm(&mut visits, &asked, &[]).await.status(), StatusCode::SEE_OTHER);
+        let versions = text_of(visits.get(&format!("/agents/{}/versions", id(&agent))).await).await;
+        let says = [
+            versions.contains("Ben is ill."),
+            versions.contains("versions/1/restore"),
+            !versions.contains("Its prompt was erased"),
+        ];
+        assert_eq!(says, [!is_ticked; 3], "{versions}");
+    }
 }
 
 async fn a_document_names_its_source_and_is_found_by_it(mode: Mode) {

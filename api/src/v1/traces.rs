@@ -273,7 +273,7 @@ struct ErasedTraces {
 
 /// Delete all traces of one asker
 ///
-/// Deletes all that is kept in the workspace of what one asked, of whichever agents, and what the conversations with these remember: some hundreds
+/// Deletes all that is kept in the workspace of what one asked, of whichever agents, and what the conversations with these remember: 200 of each
 /// at once, the oldest first. As long as `hasMore` is true, send it again; what is deleted stays deleted. Whoever builds agents may delete
 /// everybody's, and others what they asked themselves: of anybody else's they find none.
 #[utoipa::path(
