@@ -121,7 +121,9 @@ async fn clear(tx: &mut Tx, documents: &[DocumentId], now: Timestamp, purge_at: 
             silence::answered(others.execute(&mut **tx)).await?;
             remove_generations(tx, ids, purge_at).await?;
         }
+        // In one, since each is a way to the thread of the database and back, and nobody else writes meanwhile.
         Tx::Sqlite(tx) => {
+            let mut all = QueryBuilder::new("");
             for (statement, moment) in [
                 (cleared!(contents), None),
                 (cleared!(links), None),
@@ -129,17 +131,18 @@ async fn clear(tx: &mut Tx, documents: &[DocumentId], now: Timestamp, purge_at: 
                 (cleared!(jobs), Some(now)),
                 (cleared!(generations), Some(purge_at)),
             ] {
-                let mut query = QueryBuilder::new(statement);
+                all.push(statement);
                 if let Some(moment) = moment {
-                    query.push_bind(moment);
+                    all.push_bind(moment);
                 }
-                query.push(" WHERE document_id IN (");
-                let mut ids = query.separated(", ");
+                all.push(" WHERE document_id IN (");
+                let mut ids = all.separated(", ");
                 for document in documents {
                     ids.push_bind(*document);
                 }
-                query.push(")").build().execute(&mut **tx).await?;
+                all.push(");");
             }
+            all.build().execute(&mut **tx).await?;
         }
     }
     Ok(())
