@@ -79,19 +79,30 @@ pub(crate) enum WordTable {
 }
 
 impl WordTable {
-    /// Keeps rows of `hidden` numbers, which is not 0.
-    pub(crate) fn new(layout: LinearLayout, rows: Vec<f32>, hidden: usize) -> Self {
-        if matches!(layout, LinearLayout::F32) {
-            return Self::F32 { rows, hidden };
+    /// A table of no rows yet, of `hidden` numbers each, which is not 0.
+    pub(crate) fn with_capacity(layout: LinearLayout, vocabulary: usize, hidden: usize) -> Self {
+        match layout {
+            LinearLayout::F32 => Self::F32 { rows: Vec::with_capacity(vocabulary * hidden), hidden },
+            LinearLayout::Int8(_) => Self::Int8 {
+                rows: Vec::with_capacity(vocabulary * hidden),
+                scales: Vec::with_capacity(vocabulary),
+                hidden,
+            },
         }
-        let mut numbers = Vec::with_capacity(rows.len());
-        let mut scales = Vec::with_capacity(rows.len() / hidden);
-        for row in rows.chunks_exact(hidden) {
-            let (scale, row) = quantized_row(row);
-            scales.push(scale);
-            numbers.extend(row);
+    }
+
+    /// Adds rows.
+    pub(crate) fn extend(&mut self, more: &[f32]) {
+        match self {
+            Self::F32 { rows, .. } => rows.extend_from_slice(more),
+            Self::Int8 { rows, scales, hidden } => {
+                for row in more.chunks_exact(*hidden) {
+                    let (scale, row) = quantized_row(row);
+                    scales.push(scale);
+                    rows.extend(row);
+                }
+            }
         }
-        Self::Int8 { rows: numbers, scales, hidden }
     }
 
     /// Writes a token's row into one lane of a panel.

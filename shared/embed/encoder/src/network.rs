@@ -93,8 +93,7 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         for segment in further.chunks_exact_mut(hidden) {
             segment.iter_mut().zip(&segments).for_each(|(number, first)| *number -= first);
         }
-        let words =
-            WordTable::new(layout, tensors.matrix(&tensors.words(), shape.vocabulary, hidden)?, hidden);
+        let words = tensors.word_table(layout, shape.vocabulary, hidden)?;
         let norm = tensors.norm(&tensors.first_norm(), hidden, shape.epsilon)?;
         let mut layers = Vec::new();
         for number in 0..shape.layers {

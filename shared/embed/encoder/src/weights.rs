@@ -7,11 +7,13 @@ use safetensors::{Dtype, tensor::Metadata};
 use crate::{
     ModelFamily, ModelShape,
     kernel::LayerNorm,
-    linear::{LinearLayer, LinearLayout},
+    linear::{LinearLayer, LinearLayout, WordTable},
 };
 
 /// The longest list of tensors that is read, in bytes. Real ones have some hundred kilobytes.
 const MOST_HEADER: u64 = 16 << 20;
+/// How much of a tensor is read at once, in bytes, unless a row is longer.
+const PART: usize = 256 << 10;
 
 /// Why a file of weights cannot be used. Names tensors and shapes, never numbers of the file.
 #[derive(Debug, thiserror::Error)]
@@ -95,10 +97,6 @@ impl<'a, F: Read + Seek> TensorFile<'a, F> {
         Ok(Self { file, list, start: 8 + header, length, family, prefix })
     }
 
-    pub(crate) fn words(&self) -> String {
-        self.prefixed("embeddings.word_embeddings.weight")
-    }
-
     pub(crate) fn positions(&self) -> String {
         self.prefixed("embeddings.position_embeddings.weight")
     }
@@ -144,6 +142,19 @@ impl<'a, F: Read + Seek> TensorFile<'a, F> {
         }
     }
 
+    /// The words of a vocabulary, each with a row of `hidden` numbers.
+    pub(crate) fn word_table(
+        &mut self,
+        layout: LinearLayout,
+        vocabulary: usize,
+        hidden: usize,
+    ) -> Result<WordTable, WeightsError> {
+        let place = self.place(&self.prefixed("embeddings.word_embeddings.weight"), &[vocabulary, hidden])?;
+        let mut table = WordTable::with_capacity(layout, vocabulary, hidden);
+        self.read_rows(&place, |_, rows| table.extend(rows))?;
+        Ok(table)
+    }
+
     /// A matrix, row by row.
     pub(crate) fn matrix(
         &mut self,
@@ -170,11 +181,14 @@ impl<'a, F: Read + Seek> TensorFile<'a, F> {
     ) -> Result<LinearLayer<M>, WeightsError> {
         let mut linear = None;
         for (number, name) in names.iter().enumerate() {
-            let (weights, bias) = self.dense(name, inputs, outputs)?;
+            let bias = self.tensor(&format!("{name}.bias"), &[outputs])?;
+            let weights = self.place(&format!("{name}.weight"), &[outputs, inputs])?;
             // Made only now: the file has been seen to hold as much.
             let linear =
                 linear.get_or_insert_with(|| LinearLayer::zeroed(layout, inputs, names.len() * outputs));
-            linear.set(number * outputs, &weights, &bias);
+            self.read_rows(&weights, |first, rows| {
+                linear.set(number * outputs + first, rows, bias.get(first..).unwrap_or_default());
+            })?;
         }
         Ok(linear.unwrap_or_else(|| LinearLayer::zeroed(layout, inputs, 0)))
     }
@@ -212,36 +226,86 @@ impl<'a, F: Read + Seek> TensorFile<'a, F> {
     }
 
     fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, WeightsError> {
+        let place = self.place(name, shape)?;
+        let mut numbers = Vec::with_capacity(place.size / place.bytes_each());
+        self.read_rows(&place, |_, rows| numbers.extend_from_slice(rows))?;
+        Ok(numbers)
+    }
+
+    /// Where a tensor of this shape is, all of which the file holds.
+    fn place(&self, name: &str, shape: &[usize]) -> Result<TensorPlace, WeightsError> {
         let info = self.list.info(name).ok_or_else(|| WeightsError::Missing(name.to_owned()))?;
         if info.shape != shape {
             let (name, found) = (name.to_owned(), info.shape.clone());
             return Err(WeightsError::Tensor { name, found, wanted: shape.to_vec() });
         }
-        let bytes_each = match info.dtype {
-            Dtype::F32 => 4,
-            Dtype::F16 | Dtype::BF16 => 2,
-            other => return Err(WeightsError::Numbers(name.to_owned(), format!("{other:?}"))),
-        };
+        let dtype = info.dtype;
+        if !matches!(dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16) {
+            return Err(WeightsError::Numbers(name.to_owned(), format!("{dtype:?}")));
+        }
         let (from, to) = info.data_offsets;
-        let size = shape.iter().try_fold(bytes_each, |size: usize, side| size.checked_mul(*side));
+        let width = shape.last().copied().unwrap_or(1);
+        let mut place = TensorPlace { name: name.to_owned(), dtype, from, size: 0, width };
+        let size = shape.iter().try_fold(place.bytes_each(), |size: usize, side| size.checked_mul(*side));
         // Nothing is reserved for numbers that the file does not hold.
-        if size.is_none() || to.checked_sub(from) != size || to as u64 > self.length {
-            return Err(WeightsError::Damaged(format!("the tensor {name} is not all there")));
-        }
-        let (dtype, size) = (info.dtype, to - from);
-        self.file.seek(SeekFrom::Start(self.start + from as u64))?;
-        let mut bytes = vec![0; size];
-        self.file.read_exact(&mut bytes)?;
-        let numbers: Vec<f32> = match dtype {
-            Dtype::F16 => pairs(&bytes).map(|pair| half::f16::from_le_bytes(pair).to_f32()).collect(),
-            Dtype::BF16 => pairs(&bytes).map(|pair| half::bf16::from_le_bytes(pair).to_f32()).collect(),
-            _ => bytes.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four)).collect(),
+        place.size = match size {
+            Some(size) if to.checked_sub(from) == Some(size) && to as u64 <= self.length => size,
+            _ => return Err(WeightsError::Damaged(format!("the tensor {name} is not all there"))),
         };
-        // All of them are looked at, because that is faster than stopping at the first.
-        if !numbers.iter().fold(true, |finite, number| finite & number.is_finite()) {
-            return Err(WeightsError::NotFinite(name.to_owned()));
+        Ok(place)
+    }
+
+    /// Reads a tensor, some rows at a time so that it is never in memory a second time. `take` gets the number of the first of them, and
+    /// the rows.
+    fn read_rows(
+        &mut self,
+        place: &TensorPlace,
+        mut take: impl FnMut(usize, &[f32]),
+    ) -> Result<(), WeightsError> {
+        let row = (place.width * place.bytes_each()).max(1);
+        let mut bytes = vec![0; (PART / row).max(1).saturating_mul(row).min(place.size)];
+        let mut numbers: Vec<f32> = Vec::with_capacity(bytes.len() / place.bytes_each());
+        self.file.seek(SeekFrom::Start(self.start + place.from as u64))?;
+        let mut read = 0;
+        while read < place.size {
+            let length = bytes.len().min(place.size - read);
+            let bytes = &mut bytes[..length];
+            self.file.read_exact(bytes)?;
+            numbers.clear();
+            match place.dtype {
+                Dtype::F16 => {
+                    numbers.extend(pairs(bytes).map(|pair| half::f16::from_le_bytes(pair).to_f32()));
+                }
+                Dtype::BF16 => {
+                    numbers.extend(pairs(bytes).map(|pair| half::bf16::from_le_bytes(pair).to_f32()));
+                }
+                _ => numbers.extend(bytes.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four))),
+            }
+            // All of them are looked at, because that is faster than stopping at the first.
+            if !numbers.iter().fold(true, |finite, number| finite & number.is_finite()) {
+                return Err(WeightsError::NotFinite(place.name.clone()));
+            }
+            take(read / row, &numbers);
+            read += length;
         }
-        Ok(numbers)
+        Ok(())
+    }
+}
+
+/// Where a tensor is in a file that holds all of it.
+struct TensorPlace {
+    name: String,
+    dtype: Dtype,
+    /// From where the numbers begin, and how far, in bytes.
+    from: usize,
+    size: usize,
+    /// Numbers in a row.
+    width: usize,
+}
+
+impl TensorPlace {
+    fn bytes_each(&self) -> usize {
+        if self.dtype == Dtype::F32 { 4 } else { 2 }
     }
 }
 
