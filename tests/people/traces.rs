@@ -179,8 +179,8 @@ async fn a_trace_says_who_asked_and_traces_are_listed_by_that(mode: Mode) {
     let by = |asker: &str| format!("?askedBy={asker}");
     let nothing: [String; 0] = [];
     assert_eq!(listed(&builder, "").await, [of_token.clone(), others.clone(), own.clone()]);
-    assert_eq!(listed(&builder, &by(user_id(&asker))).await, [own.clone()]);
-    assert_eq!(listed(&builder, &by(user_id(&builder))).await, [others.clone()]);
+    assert_eq!(listed(&builder, &by(user_id(&asker))).await, std::slice::from_ref(&own));
+    assert_eq!(listed(&builder, &by(user_id(&builder))).await, std::slice::from_ref(&others));
     assert_eq!(listed(&builder, &by(id(&token))).await, [of_token]);
     assert_eq!(listed(&builder, &by(user_id(&ada))).await, nothing);
     // By asking for others, nobody sees more than their own.

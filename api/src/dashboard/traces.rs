@@ -1,6 +1,6 @@
 //! The answers that agents have given, and how each came about.
 
-use std::collections::HashMap;
+mod listing;
 
 use askama::Template;
 use axum::{
@@ -8,7 +8,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use lectern_agents::run::{self, AgentParts, AgentQuestion};
-use lectern_db::traces::{StoredTrace, TraceFilter};
+use lectern_db::traces::StoredTrace;
 use lectern_derive::{RequestBody, handler};
 use lectern_shared::{
     clock::Timestamp,
@@ -19,15 +19,17 @@ use url::form_urlencoded::Serializer;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub(super) use listing::list;
+
 use super::{
     PagePolicy,
     answer::{AnswerCard, AnswerContext, QuoteStanding, StepRow, TraceBody},
-    askers::{AskerNames, NamedAsker, asker_of},
-    choices::{ListPlace, told_apart},
+    askers::{AskerNames, NamedAsker},
+    choices::told_apart,
     confirm::Confirmed,
     frame::{Frame, SubmittedForm, Visitor},
     html,
-    text::{beginning, duration, filters, rating_words},
+    text::{beginning, filters, rating_words},
     values::{PromptValue, VALUES},
 };
 use crate::{
@@ -43,74 +45,14 @@ use crate::{
     },
 };
 
-/// Traces of a page: each may have a megabyte.
-const TRACES: u32 = 25;
 /// What stands for a question that is not kept: a large trace is cut.
 pub(super) const NO_QUESTION: &str = "(the question is not kept)";
-/// Characters of a question in the list.
-const QUESTION: usize = 200;
 /// Evaluations that can be chosen: no workspace has more. And characters of a citation that is.
 const EVALUATIONS: u32 = 100;
 const QUOTE: usize = 100;
 /// The chart of a trace: its width in its own units, which are drawn out to as much as there is, and the height of a step in pixels.
 const CHART_WIDTH: f64 = 600.0;
 const BAR_HEIGHT: usize = 38;
-
-#[derive(Template)]
-#[template(path = "traces.html")]
-struct TracesPage {
-    frame: Frame,
-    agents: Vec<(String, String)>,
-    agent: String,
-    rating: String,
-    /// Whose answers these are alone, for those who see everybody's.
-    asker: Option<NamedAsker>,
-    /// All of whose answers can be deleted here.
-    erasable: Option<NamedAsker>,
-    /// What is looked for in the questions, and where the list goes on.
-    place: ListPlace,
-    rows: Vec<TraceRow>,
-    /// There are answers that were not looked at.
-    is_bounded: bool,
-    /// The query of the next page, if there is one.
-    next: Option<String>,
-}
-
-struct TraceRow {
-    id: TraceId,
-    question: String,
-    agent: String,
-    asker: Option<NamedAsker>,
-    sources: String,
-    /// There is no answer.
-    has_failed: bool,
-    took: String,
-    feedback: &'static str,
-    at: Timestamp,
-}
-
-impl TraceRow {
-    /// Of an agent that is called so.
-    fn of(trace: &StoredTrace, agent: &str, asker: Option<NamedAsker>) -> Self {
-        let body = TraceBody::of(&trace.body.0);
-        let verified = body.citations.iter().filter(|citation| citation.verified).count();
-        let sources = match body.citations.len() {
-            0 => "none".to_owned(),
-            all => format!("{all}, {verified} verified"),
-        };
-        Self {
-            id: trace.id,
-            question: beginning(asked(&trace.body.0).unwrap_or(NO_QUESTION), QUESTION),
-            has_failed: body.failure().is_some(),
-            agent: agent.to_owned(),
-            asker,
-            sources,
-            took: duration(body.duration_ms),
-            feedback: rating_words(trace.rating),
-            at: trace.created_at,
-        }
-    }
-}
 
 #[derive(Template)]
 #[template(path = "trace.html")]
@@ -202,59 +144,6 @@ struct ChartBar {
 /// What was asked, in a line. Below the question may stand the one that it goes on from, with which it was searched for.
 fn asked(trace: &Value) -> Option<&str> {
     question_of(trace)?.trim().lines().next()
-}
-
-/// Shows the answers that were given, the newest first: to those who build agents everybody's, and to others their own.
-#[handler]
-pub(super) async fn list(
-    State(traces): State<TraceService>,
-    State(asking): State<AskService>,
-    visitor: Visitor,
-    uri: Uri,
-) -> ApiResult {
-    let actor = visitor.actor();
-    let text = |name: &str| parameter(&uri, name).unwrap_or_default();
-    let (agent, rating, asker) = (text("agent"), text("rating"), asker_of(&text("askedBy"))?);
-    let place = ListPlace::of(&uri);
-    let mut filter = TraceFilter {
-        agent: match agent.as_str() {
-            "" => None,
-            agent => Some(agent.parse().map_err(|_| ApiError::not_found("agent"))?),
-        },
-        rating: rating.parse().ok(),
-        asker,
-        question: place.name.clone(),
-        since: None,
-    };
-    let agents = asking
-        .all_askable(&actor, |askable| (askable.agent().id.to_string(), askable.agent().name.clone()))
-        .await?;
-    let agents = told_apart(agents);
-    let names: HashMap<&str, &str> = agents.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect();
-    let end = traces.bound(&actor, &mut filter, place.before()).await?;
-    let mut found = traces.list(&actor, &filter, place.before(), TRACES + 1).await?;
-    let has_more = found.len() > TRACES as usize;
-    found.truncate(TRACES as usize);
-    let last = if has_more { found.last().map(|last| *last.id.as_uuid()) } else { end };
-    let next = place.next(last).map(|behind| {
-        let pairs = [("agent", agent.clone()), ("rating", rating.clone())];
-        let asked = asker.map(|asker| ("askedBy", asker.to_string()));
-        let chosen = Serializer::new(String::new()).extend_pairs(pairs.into_iter().chain(asked)).finish();
-        format!("{chosen}&{behind}")
-    });
-    let askers = found.iter().filter_map(StoredTrace::asker).chain(asker).collect();
-    let askers = AskerNames::of(&traces, &actor, askers).await?;
-    let row = |trace: &StoredTrace| {
-        let agent = trace.agent_id.to_string();
-        let agent = names.get(agent.as_str()).copied().unwrap_or_default();
-        TraceRow::of(trace, agent, askers.named(trace.asker()))
-    };
-    let rows = found.iter().map(row).collect();
-    let (asker, erasable) = (askers.named(asker), askers.erasable(&actor, asker));
-    let is_bounded = !has_more && end.is_some();
-    let frame = visitor.frame;
-    let page = TracesPage { frame, agents, agent, rating, asker, erasable, place, rows, is_bounded, next };
-    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// What is said where an answer to compare with is gone.

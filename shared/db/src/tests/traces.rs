@@ -170,7 +170,7 @@ async fn traces_are_listed_by_who_asked_and_nobody_sees_more_by_asking_for_anoth
         ] {
             let filter = TraceFilter { asker, ..TraceFilter::default() };
             let end: TraceId = Uuid::max().into();
-            let listed = traces::list(&t.db, workspace, of, filter, at(1), end, 9).await.unwrap();
+            let listed = traces::list(&t.db, workspace, of, &filter, at(1), end, 9).await.unwrap();
             let listed_ids: Vec<TraceId> = listed.iter().map(|trace| trace.id).collect();
             assert_eq!(listed_ids, found, "{}: {of:?} {asker:?}", t.name);
             let told = asker.or(of.map(|of| of.asker()));
