@@ -12,10 +12,9 @@ use axum::{
 };
 use futures::FutureExt;
 use tokio::task::spawn_blocking;
-use utoipa::openapi::OpenApi;
 
 use crate::{
-    error::ApiError, error_response::unknown_path, response::ApiResult, state::AppState,
+    error::ApiError, error_response::unknown_path, openapi::ApiDescription, response::ApiResult, state::AppState,
     static_file::StaticFile,
 };
 
@@ -43,20 +42,19 @@ const VENDORED: [(&str, &str, &[u8]); 3] = [
 /// The files of the pages.
 static PAGES: LazyLock<StaticFiles> = LazyLock::new(StaticFiles::new);
 
-/// The document as it is answered; none when it cannot be written. The pages are made along with it. It blocks.
-fn write(document: &OpenApi) -> Option<StaticFile> {
-    let json =
-        document.to_json().inspect_err(|error| tracing::error!(%error, "there is no OpenAPI document"));
-    let file = json.ok().map(|json| StaticFile::new("application/json", Bytes::from(json)));
-    LazyLock::force(&PAGES);
-    file
+/// The document as it is answered; none when it cannot be written. It blocks.
+fn write(description: &ApiDescription) -> Option<StaticFile> {
+    let json = description.document().to_json();
+    let json = json.inspect_err(|error| tracing::error!(%error, "there is no OpenAPI document"));
+    json.ok().map(|json| StaticFile::new("application/json", Bytes::from(json)))
 }
 
-/// The paths of the document and the pages. They are for readers of the interface and no part of it. No start waits until they are
-/// written: who asks for the document before does.
+/// The paths of the document and the pages. They are for readers of the interface and no part of it. The document is written for whoever
+/// asks for it first.
 #[expect(clippy::disallowed_methods, reason = "the document does not describe itself and its pages")]
-pub(crate) fn router(document: OpenApi) -> Router<AppState> {
-    let written = spawn_blocking(move || write(&document)).map(|end| end.ok().flatten()).shared();
+pub(crate) fn router(description: ApiDescription) -> Router<AppState> {
+    let written = async { spawn_blocking(move || write(&description)).await.ok().flatten() };
+    let written = written.boxed().shared();
     let json = async move |headers: HeaderMap| {
         written.await.map(|json| json.answer(&headers)).ok_or_else(ApiError::internal)
     };

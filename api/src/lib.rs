@@ -51,9 +51,14 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
 };
 use utoipa::openapi::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
 
-use crate::{evaluator::EvaluationRuns, limits::RateLimiter, server::ServerOptions, state::AppState};
+use crate::{
+    evaluator::EvaluationRuns,
+    limits::RateLimiter,
+    openapi::{ApiDescription, ApiRouter},
+    server::ServerOptions,
+    state::AppState,
+};
 pub use lectern_agents::evaluation::{ANSWER_METRICS, RETRIEVAL_METRICS};
 
 pub use crate::{
@@ -110,40 +115,38 @@ pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
 }
 
 /// Every operation: what serves it, and what describes it.
-fn operations() -> (Router<AppState>, OpenApi) {
-    let (router, mut document) = OpenApiRouter::with_openapi(openapi::base())
+fn operations() -> (Router<AppState>, ApiDescription) {
+    ApiRouter::new()
         .nest("/api/v1", v1::router())
         .nest("/v1", openai::router())
         .merge(operator::router())
-        .split_for_parts();
-    openapi::finish(&mut document);
-    (router, document)
+        .into_parts()
 }
 
 /// The OpenAPI document of the HTTP interface, as `/openapi.json` answers it.
 pub fn document() -> OpenApi {
-    operations().1
+    operations().1.document()
 }
 
 /// What of the HTTP interface needs nothing of the rest of a process: the operations with what describes them, and the pages.
-pub struct HttpInterface(JoinHandle<(Router<AppState>, OpenApi)>);
+pub struct HttpInterface(JoinHandle<(Router<AppState>, ApiDescription)>);
 
 impl HttpInterface {
-    /// Begins to make it, on a thread of its own: that takes as long as opening the store, which can be done meanwhile.
+    /// Begins to make it, on a thread of its own, while the store is opened.
     pub fn prepare() -> Self {
         Self(spawn_blocking(|| {
-            let (router, document) = operations();
-            (router.merge(dashboard::router()), document)
+            let (router, description) = operations();
+            (router.merge(dashboard::router()), description)
         }))
     }
 }
 
 /// The whole HTTP interface.
-fn router(state: AppState, prepared: Router<AppState>, document: OpenApi) -> Router {
+fn router(state: AppState, prepared: Router<AppState>, description: ApiDescription) -> Router {
     let origins = state.runtime.settings.cors_origins.clone();
     let cors = cors::layer(&origins, state.services.origins.clone());
     prepared
-        .merge(docs::router(document))
+        .merge(docs::router(description))
         .merge(mcp::router(&state))
         .fallback(error_response::unrouted_path)
         .method_not_allowed_fallback(error_response::method_not_allowed)
@@ -197,8 +200,8 @@ async fn answer(
     runtime.reranker.start(&runtime.clock, shutdown);
     let (served, result) = oneshot::channel();
     let state = AppState::new(runtime.clone());
-    let (prepared, document) = prepared.await?;
-    let (app, stopping) = (router(state.clone(), prepared, document), shutdown.clone());
+    let (prepared, description) = prepared.await?;
+    let (app, stopping) = (router(state.clone(), prepared, description), shutdown.clone());
     let (runs, recorder) = (EvaluationRuns::new(&state), state.agents.recorder.clone());
     runs.void_claims().await?;
     state.services.oidc.check_workspace().await;

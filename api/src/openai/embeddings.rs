@@ -15,7 +15,6 @@ use utoipa::{
     PartialSchema, ToSchema,
     openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::error::unknown_model;
 use crate::{
@@ -23,13 +22,13 @@ use crate::{
     error::ApiError,
     extract::ValidJson,
     fields::{FieldRule, JsonFields},
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     services::embeddings::{EmbeddedTexts, EmbeddingService, TextEmbedder},
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(create))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(create))
 }
 
 /// Texts of a request, at most, as OpenAI has it.

@@ -22,18 +22,17 @@ use axum::{
     http::{HeaderName, HeaderValue},
     response::Response,
 };
-use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::error::error_response;
-use crate::state::AppState;
+use crate::openapi::ApiRouter;
 
 /// How long an answer took to begin, in milliseconds.
 const PROCESSING: HeaderName = HeaderName::from_static("openai-processing-ms");
 /// The version of the interface that is spoken.
 const VERSION: HeaderName = HeaderName::from_static("openai-version");
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new()
         .merge(models::router())
         .merge(chat::router())
         .merge(responses::router())

@@ -9,19 +9,18 @@ use lectern_derive::handler;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::asking::find_model;
 use crate::{
     auth::Caller,
     extract::PathId,
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     services::asking::{AskService, AskableAgent},
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index)).routes(routes!(find))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(index)).routes(routes!(find))
 }
 
 /// An agent, as a model.

@@ -5,6 +5,7 @@
 
 mod failures;
 mod finish;
+mod router;
 
 use serde::Serialize;
 use utoipa::{
@@ -17,7 +18,8 @@ use utoipa::{
     },
 };
 
-pub(crate) use finish::finish;
+use finish::finish;
+pub(crate) use router::{ApiDescription, ApiRouter, DescribedRoutes, routes};
 
 /// An answer that is a success.
 #[derive(Serialize, ToSchema)]
@@ -71,7 +73,7 @@ const TAGS: [(&str, &str); 21] = [
 ];
 
 /// The document before there are any operations in it.
-pub(crate) fn base() -> OpenApi {
+fn base() -> OpenApi {
     let info = InfoBuilder::new()
         .title("Lectern")
         .version(env!("CARGO_PKG_VERSION"))

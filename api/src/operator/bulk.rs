@@ -9,21 +9,19 @@ use utoipa::{
     PartialSchema, ToSchema,
     openapi::{ObjectBuilder, RefOr, Schema, Type},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::jobs::{BAD_CODE, JobErrorCode, operator};
 use crate::{
     auth::AdminCaller,
     extract::ValidJson,
     fields::{FieldRule, JsonFields},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, data},
     services::jobs::{JobFilter, JobService},
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(retry)).routes(routes!(discard))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(retry)).routes(routes!(discard))
 }
 
 /// Longest code, in characters.

@@ -11,17 +11,15 @@ use lectern_shared::metrics::{self, CONTENT_TYPE};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     error::{ApiError, ApiErrorKind},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::data,
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready)).routes(routes!(read_metrics))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(live)).routes(routes!(ready)).routes(routes!(read_metrics))
 }
 
 /// A process that answers.

@@ -12,21 +12,19 @@ use lectern_db::operator_jobs::{self, JobAction, JobCursor};
 use lectern_derive::handler;
 use lectern_shared::{ids::JobId, model::job::JobPhase};
 use serde_json::json;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::view::{self, JobView};
 use crate::{
     auth::AdminCaller,
     error::{ApiError, FieldError},
     extract::{PathId, parameter},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, data},
     services::jobs::{JobFilter, JobList, JobOperator, JobService, JobSnapshot},
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index))
         .routes(routes!(find))
         .routes(routes!(retry))

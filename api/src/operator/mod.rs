@@ -5,13 +5,11 @@ mod health;
 mod jobs;
 mod view;
 
-use utoipa_axum::router::OpenApiRouter;
-
 pub use view::JobView;
 
-use crate::state::AppState;
+use crate::openapi::ApiRouter;
 
 /// Everything under `/admin` and `/health`, and `/metrics`.
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().merge(jobs::router()).merge(bulk::router()).merge(health::router())
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().merge(jobs::router()).merge(bulk::router()).merge(health::router())
 }

@@ -10,21 +10,19 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::users::NullBody;
 use crate::{
     auth::Caller,
     extract::{PathId, QueriedAgent},
     idempotency::{CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::links::{AgentCollectionService, NewAgentCollection},
-    state::AppState,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(find, remove))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(index, create)).routes(routes!(find, remove))
 }
 
 /// A link between an agent and a collection.

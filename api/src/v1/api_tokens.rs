@@ -11,21 +11,19 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::users::{self, UserView};
 use crate::{
     auth::Caller,
     extract::{NamePart, PathId},
     idempotency::{CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::tokens::{NewApiToken, RevealedToken, TokenService},
-    state::AppState,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(find, remove))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(index, create)).routes(routes!(find, remove))
 }
 
 /// An API token.

@@ -7,24 +7,22 @@ use lectern_derive::handler;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::users::{self, NullBody, UserView};
 use crate::{
     auth::Caller,
     extract::ValidJson,
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, data},
     services::{
         accounts::{AccountService, NewAccount},
         actor::RequestOrigin,
         sign_in::{PasswordSignIn, SignInService, SignedInUser},
     },
-    state::AppState,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(sign_up)).routes(routes!(sign_in)).routes(routes!(sign_out))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(sign_up)).routes(routes!(sign_in)).routes(routes!(sign_out))
 }
 
 /// A user who is signed in.

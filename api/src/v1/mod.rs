@@ -26,13 +26,12 @@ pub(crate) use self::{
     evaluations::import_file,
     oidc::{cookies as oidc_cookies, forget as forget_oidc_cookie},
 };
-use utoipa_axum::router::OpenApiRouter;
 
-use crate::state::AppState;
+use crate::openapi::ApiRouter;
 
 /// Everything under `/api/v1`.
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new()
         .merge(auth::router())
         .merge(oidc::router())
         .merge(users::router())

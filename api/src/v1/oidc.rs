@@ -8,13 +8,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use lectern_derive::handler;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::auth::{self, SessionView};
 use crate::{
     error::ApiError,
     extract::{ValidJson, parameter},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, data},
     services::{
         actor::RequestOrigin,
@@ -22,7 +21,6 @@ use crate::{
             CookieScope, OidcRedirect, OidcService, PendingCookie, ProviderAnswer, RedeemedCode, SignInCode,
         },
     },
-    state::AppState,
 };
 
 /// What the names of the cookies begin with that tie the steps of a sign-in to one browser. Each sign-in has its own: several may be
@@ -36,8 +34,8 @@ const KEPT: u32 = 600;
 /// Of those that are shown, how many are looked at: more than a browser is ever given.
 const LOOKED_AT: usize = 16;
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(begin)).routes(routes!(finish)).routes(routes!(redeem))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(begin)).routes(routes!(finish)).routes(routes!(redeem))
 }
 
 /// Sign in by OpenID Connect

@@ -18,7 +18,6 @@ use lectern_shared::{ids::AgentId, shutdown::Shutdown};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(super) use self::stream::StreamFormat;
 use crate::{
@@ -26,14 +25,14 @@ use crate::{
     error::ApiError,
     extract::{PathId, ValidJson},
     fields::{FieldRule, JsonFields},
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     run_stream::{streamed, until_stopped},
     services::asking::AskService,
-    state::AppState,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(run))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(run))
 }
 
 /// A question to an agent.

@@ -10,25 +10,23 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
     error::ApiError,
     extract::{PathId, ValidJson},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     public_address::PublicAddress,
     response::{ApiResult, data},
     services::{
         edits::EditBase,
         publications::{NewPublication, PublicationService},
     },
-    state::AppState,
     v1::users::NullBody,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(find, put, remove))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(find, put, remove))
 }
 
 /// An agent's page.

@@ -18,18 +18,17 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
     extract::ValidJson,
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     services::search::{PassageQuery, SearchService},
-    state::AppState,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(search))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(search))
 }
 
 /// A passage that was found.

@@ -20,23 +20,21 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
     error::ApiError,
     extract::{NamePart, PathId, QueriedAgent, ValidJson, parameter},
     fields::GivenId,
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list_until},
     run_stream::streamed,
     services::traces::{RecordedTrace, TraceFeedback, TraceService},
-    state::AppState,
     v1::{predict::StreamFormat, users::NullBody},
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index))
         .routes(routes!(find, remove))
         .routes(routes!(remove_all))

@@ -14,19 +14,17 @@ use utoipa::{
     PartialSchema, ToSchema,
     openapi::{ObjectBuilder, RefOr, Schema, Type},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::{Caller, headers::presented_credentials},
     extract::{OptionalJson, ValidJson},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, data},
     services::accounts::{AccountChange, AccountRemoval, AccountService, RemovalProof},
-    state::AppState,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(me, change, remove))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(me, change, remove))
 }
 
 /// An account.

@@ -11,24 +11,22 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
     extract::{PathId, PathIds, ValidJson},
     idempotency::{BareCreateRequest, CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::{
         edits::EditBase,
         webhooks::{NewWebhook, RevealedWebhook, WebhookChange, WebhookService},
     },
-    state::AppState,
     v1::users::NullBody,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index, create))
         .routes(routes!(find, change, remove))
         .routes(routes!(rotate))

@@ -12,7 +12,6 @@ use axum::{
 use lectern_agents::run::{RunEvent, RunHandle};
 use lectern_derive::handler;
 use lectern_shared::{clock::Clock, shutdown::Shutdown};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{
     answer::{ChatCompletion, CompletionHead, example},
@@ -27,15 +26,15 @@ use crate::{
     auth::{Caller, in_force::RequestCredential},
     error::ApiError,
     extract::ValidJson,
+    openapi::{ApiRouter, routes},
     public_address::PublicAddress,
     response::ApiResult,
     run_stream::{streamed, until_stopped},
     services::{asking::AskService, citations::CitationLinks},
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(create))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(create))
 }
 
 /// Create a chat completion

@@ -14,7 +14,6 @@ use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(super) use self::upload::expiry;
 use self::{
@@ -26,17 +25,17 @@ use crate::{
     auth::Caller,
     error::ApiError,
     extract::{PathId, parameter},
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     services::{
         creation::ResponseEncoder,
         documents::{DocumentService, SourceContent},
     },
     source_file,
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index))
         .routes(routes!(find, remove))
         .routes(routes!(content))

@@ -2,14 +2,13 @@
 
 use axum::{
     Extension,
-    extract::{DefaultBodyLimit, Request, State},
+    extract::{Request, State},
 };
 use lectern_derive::{RequestBody, handler};
 use lectern_shared::model::document::DocumentFile;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     object_encoder,
@@ -21,6 +20,7 @@ use crate::{
     fields::{FieldRule, JsonFields, validate},
     idempotency::{IdempotencyKey, creation_response},
     multipart::{MultipartForm, MultipartPart, PartBudget},
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     services::{
         actor::Actor,
@@ -29,7 +29,6 @@ use crate::{
             FileDescription, LONGEST_UPLOAD, NewUpload, UploadService, UploadTarget, UploadedFile, late,
         },
     },
-    state::AppState,
 };
 
 /// Parts that are known besides the file.
@@ -39,9 +38,9 @@ pub(super) const PURPOSES: [&str; 2] = ["assistants", "user_data"];
 /// Bytes that are kept of such a part.
 const TEXT: usize = 1_000;
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
+pub(super) fn router() -> ApiRouter {
     // The file is measured by the blob store, and the other parts here.
-    OpenApiRouter::new().routes(routes!(upload)).layer(DefaultBodyLimit::disable())
+    ApiRouter::new().routes(routes!(upload)).without_body_limit()
 }
 
 /// A file, and what it is for.

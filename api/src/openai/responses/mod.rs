@@ -16,7 +16,6 @@ use axum::{
 use lectern_agents::run::{RunEvent, RunHandle};
 use lectern_derive::handler;
 use lectern_shared::{clock::Clock, shutdown::Shutdown};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{
     answer::{AgentResponse, example},
@@ -34,6 +33,7 @@ use crate::{
     auth::{Caller, in_force::RequestCredential},
     error::ApiError,
     extract::ValidJson,
+    openapi::{ApiRouter, routes},
     public_address::PublicAddress,
     response::ApiResult,
     run_stream::{streamed, until_stopped},
@@ -43,11 +43,10 @@ use crate::{
         documents::DocumentService,
         traces::TraceService,
     },
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(create))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(create))
 }
 
 /// Create a response

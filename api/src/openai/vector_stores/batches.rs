@@ -4,7 +4,6 @@ use axum::{Json, extract::State, response::IntoResponse};
 use lectern_db::collections::files::FileSelection;
 use lectern_derive::handler;
 use lectern_shared::ids::{CollectionId, FileBatchId};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     super::files::{
@@ -20,13 +19,13 @@ use crate::{
     auth::Caller,
     extract::{PathId, PathIds},
     idempotency::CreateRequest,
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     services::collections::{CollectionService, FileBatch},
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(create))
         .routes(routes!(find))
         .routes(routes!(cancel))

@@ -14,7 +14,6 @@ use lectern_shared::{
 };
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     super::files::{
@@ -30,16 +29,16 @@ use crate::{
     error::ApiError,
     extract::{PathId, PathIds, ValidJson, parameter},
     idempotency::CreateRequest,
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     services::collections::CollectionService,
-    state::AppState,
 };
 
 /// Passages of a file at a time, at most and when nothing is said: clients ask for one page alone.
 const PASSAGES: u32 = 500;
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index, add))
         .routes(routes!(find, describe, take_out))
         .routes(routes!(content))

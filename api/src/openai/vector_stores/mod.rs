@@ -17,7 +17,6 @@ use lectern_derive::handler;
 use lectern_shared::ids::CollectionId;
 use serde::Serialize;
 use serde_json::Value;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{
     bodies::{NewVectorStore, VectorStoreChange},
@@ -31,19 +30,19 @@ use crate::{
     auth::Caller,
     extract::{PathId, ValidJson},
     idempotency::{CreateRequest, creation_response},
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     services::{
         collections::{CollectionService, CollectionWithFiles},
         creation::CreationOutcome,
     },
-    state::AppState,
 };
 
 /// Tells a client that polls when to ask again.
 const POLL_AFTER: HeaderName = HeaderName::from_static("openai-poll-after-ms");
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index, create))
         .routes(routes!(find, change, remove))
         .merge(files::router())

@@ -6,20 +6,19 @@ use lectern_shared::ids::{CollectionId, DocumentId};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{bodies::StoreSearch, files::TextContent, view::FILE_ID};
 use crate::{
     auth::Caller,
     extract::{PathId, ValidJson},
     openai::{entries::shown_attributes, score::bounded_score},
+    openapi::{ApiRouter, routes},
     response::ApiResult,
     services::search::{FilePassage, FileQuery, SearchService},
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(search))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(search))
 }
 
 /// What was found in a vector store.

@@ -9,7 +9,6 @@ use axum::{
 };
 use lectern_derive::handler;
 use lectern_shared::ids::AgentId;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::view::{AgentView, VisibleAgentView, changed_example, example, linked_example};
 use super::users::NullBody;
@@ -18,20 +17,19 @@ use crate::{
     error::ApiError,
     extract::{NamePart, PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::{
         agents::{AgentChange, AgentDetails, AgentService, FirstLinks, NewAgent},
         edits::EditBase,
     },
-    state::AppState,
 };
 
 /// Longest name of a session, in characters.
 const SESSION: usize = 1_000;
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index, create))
         .routes(routes!(find, change, remove))
         .routes(routes!(erase_session))

@@ -10,20 +10,18 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::view::{AgentView, LlmView, changed_example, example};
 use crate::{
     auth::Caller,
     extract::{PathId, PathIds},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::agents::{AgentService, versions::AgentVersionDetails},
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(versions)).routes(routes!(restore))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(versions)).routes(routes!(restore))
 }
 
 /// What an agent is, or was before a change.

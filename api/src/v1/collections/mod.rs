@@ -15,24 +15,22 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{documents::SplitterView, users::NullBody};
 use crate::{
     auth::Caller,
     extract::{NamePart, PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::{
         collections::{CollectionChange, CollectionService, NewCollection},
         edits::EditBase,
     },
-    state::AppState,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index, create))
         .routes(routes!(find, change, remove))
         .routes(routes!(documents::index, documents::add))

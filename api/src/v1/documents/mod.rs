@@ -14,7 +14,6 @@ mod view;
 use axum::extract::State;
 use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::view::DocumentWithContent;
 pub(super) use self::view::{DocumentView, SplitterView, example as document_example};
@@ -27,15 +26,14 @@ use crate::{
     auth::Caller,
     extract::{NamePart, PathId},
     idempotency::{CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, ListRow, Paging, data, list},
     services::documents::{DocumentDetails, DocumentService, FullDocument, NewDocument},
-    state::AppState,
     v1::users::NullBody,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index, create))
         .routes(routes!(duplicates::list))
         .routes(routes!(find, change::change, remove))

@@ -4,7 +4,7 @@ use std::{sync::LazyLock, time::Duration};
 
 use axum::{
     body::Body,
-    extract::{DefaultBodyLimit, Request, State},
+    extract::{Request, State},
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
@@ -18,7 +18,6 @@ use lectern_shared::{
 use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
 use super::{examples::case_example, view::CaseView};
@@ -28,7 +27,7 @@ use crate::{
     extract::{PathId, PathIds, ValidJson},
     idempotency::{CreateRequest, IdempotencyKey, creation_response, json_encoder},
     multipart::{MultipartForm, PartBudget},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::{
         actor::Actor,
@@ -39,7 +38,6 @@ use crate::{
         },
         uploads::late,
     },
-    state::AppState,
     turns::{FairSemaphore, PermitError, SemaphoreLimits},
     v1::users::NullBody,
 };
@@ -62,9 +60,9 @@ static IMPORTS: LazyLock<FairSemaphore<WorkspaceId>> = LazyLock::new(|| {
 /// When a file that did not get its turn may be sent again, in seconds.
 const AGAIN: u64 = 10;
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    let import = OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::disable());
-    OpenApiRouter::new()
+pub(super) fn router() -> ApiRouter {
+    let import = ApiRouter::new().routes(routes!(import)).without_body_limit();
+    ApiRouter::new()
         .routes(routes!(index, create))
         .routes(routes!(change, remove))
         .routes(routes!(export))

@@ -8,7 +8,6 @@ mod view;
 use axum::extract::State;
 use lectern_derive::handler;
 use lectern_shared::{ids::EvaluationId, model::evaluation::Evaluation};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use self::cases::import_file;
 use self::{examples::example, view::EvaluationView};
@@ -16,18 +15,17 @@ use crate::{
     auth::Caller,
     extract::{PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::{
         edits::EditBase,
         evaluations::{EvaluationChange, EvaluationService, NewEvaluation},
     },
-    state::AppState,
     v1::users::NullBody,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index, create))
         .routes(routes!(find, change, remove))
         .merge(cases::router())

@@ -7,7 +7,6 @@ use lectern_shared::{
     ids::{EvaluationId, EvaluationRunId},
     model::evaluation::EvaluationRun,
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
 use super::{
@@ -19,17 +18,16 @@ use crate::{
     error::ApiError,
     extract::{PathId, PathIds},
     idempotency::{CreateRequest, OptionalCreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::evaluations::{EvaluationService, NewEvaluationRun},
-    state::AppState,
 };
 
 /// Results, and cases that differ, that are told in one answer.
 const TOLD: u32 = 200;
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index, create))
         .routes(routes!(find))
         .routes(routes!(results))

@@ -10,7 +10,6 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::users::NullBody;
 use crate::{
@@ -18,20 +17,19 @@ use crate::{
     error::ApiError,
     extract::{NamePart, PathId, ValidJson, parameter},
     idempotency::{CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list_by},
     services::{
         edits::EditBase,
         prompts::{FormerTexts, NewPrompt, PromptChange, PromptService},
     },
-    state::AppState,
 };
 
 /// Rows that a list without a limit reads at a time: a template may be long.
 const PAGE: u32 = 20;
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(find, change, remove))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(index, create)).routes(routes!(find, change, remove))
 }
 
 /// A prompt.

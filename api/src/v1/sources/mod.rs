@@ -8,25 +8,23 @@ use lectern_shared::{
     ids::{SourceId, SourceRunId},
     model::sync::{SyncRun, SyncRunItem},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::view::{RunItemView, RunView, SourceView, example, item_example, run_example};
 use crate::{
     auth::Caller,
     extract::{PathId, PathIds, ValidJson},
     idempotency::{CreateRequest, OptionalCreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::{
         edits::EditBase,
         sources::{NewRun, NewSource, SourceChange, SourceDetails, SourceService},
     },
-    state::AppState,
     v1::users::NullBody,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(index, create))
         .routes(routes!(find, change, remove))
         .routes(routes!(run))

@@ -5,7 +5,6 @@ mod view;
 use axum::extract::State;
 use lectern_derive::handler;
 use lectern_shared::ids::ToolId;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::view::{ToolView, example};
 use super::users::NullBody;
@@ -13,20 +12,19 @@ use crate::{
     auth::Caller,
     extract::{NamePart, PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list_by},
     services::{
         edits::EditBase,
         tools::{NewTool, ToolChange, ToolDetails, ToolService},
     },
-    state::AppState,
 };
 
 /// Configurations may have 64 KiB each.
 const PAGE: u32 = 50;
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(find, change, remove))
+pub(crate) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(index, create)).routes(routes!(find, change, remove))
 }
 
 /// Create a tool

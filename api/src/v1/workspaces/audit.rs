@@ -14,19 +14,17 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
     extract::PathId,
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, list},
     services::{audit::AuditService, workspaces::WorkspaceService},
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(index))
 }
 
 /// Something that was done.

@@ -11,25 +11,23 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::WorkspaceView;
 use crate::{
     auth::Caller,
     extract::{PathId, PathIds, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     public_address::PublicAddress,
     response::{ApiResult, Paging, data, list},
     services::workspaces::invitations::{
         InvitationAnswer, InvitationService, NewInvitation, RevealedInvitation,
     },
-    state::AppState,
     v1::users::NullBody,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(remove)).routes(routes!(accept))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(index, create)).routes(routes!(remove)).routes(routes!(accept))
 }
 
 /// An invitation to a workspace.

@@ -10,20 +10,18 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
     extract::{NamePart, PathId, PathIds, ValidJson},
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, data, list},
     services::workspaces::members::{MemberChange, MemberService},
-    state::AppState,
     v1::users::NullBody,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index)).routes(routes!(change, remove))
+pub(super) fn router() -> ApiRouter {
+    ApiRouter::new().routes(routes!(index)).routes(routes!(change, remove))
 }
 
 /// A member of a workspace.

@@ -6,13 +6,12 @@ use std::future::ready;
 
 use axum::{
     Extension,
-    extract::{DefaultBodyLimit, Request, State},
+    extract::{Request, State},
 };
 use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::about::UploadFields;
 use super::view::{self, DocumentView};
@@ -22,7 +21,7 @@ use crate::{
     extract::PathId,
     idempotency::{IdempotencyKey, creation_response, json_encoder},
     multipart::MultipartForm,
-    openapi::SuccessResponse,
+    openapi::{ApiRouter, SuccessResponse, routes},
     response::ApiResult,
     services::{
         actor::Actor,
@@ -33,12 +32,11 @@ use crate::{
             UploadedFile, late,
         },
     },
-    state::AppState,
 };
 
-pub(super) fn router() -> OpenApiRouter<AppState> {
+pub(super) fn router() -> ApiRouter {
     // The file is measured by the blob store, and the other parts here.
-    OpenApiRouter::new().routes(routes!(upload)).routes(routes!(replace)).layer(DefaultBodyLimit::disable())
+    ApiRouter::new().routes(routes!(upload)).routes(routes!(replace)).without_body_limit()
 }
 
 /// Upload a document
