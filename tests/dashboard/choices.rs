@@ -245,6 +245,10 @@ async fn of_many_members_and_invitations_all_are_listed_page_by_page() {
     let rest = page(&visits, &format!("/{further}")).await;
     assert_eq!(rest.matches(withdraw).count(), 3, "{rest}");
     assert!(!rest.contains("Further invitations"), "{rest}");
+    let back = "href=\"members#invitations\">First invitations</a>";
+    assert!(rest.contains(back) && !first.contains(back), "{rest}");
+    let behind_all = page(&visits, &format!("/members?invitations={}", uuid::Uuid::nil())).await;
+    assert_eq!(behind_all.matches(withdraw).count(), 200, "{behind_all}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

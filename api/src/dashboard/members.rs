@@ -59,6 +59,8 @@ struct MembersPage {
     /// The query of the next page of members, if there is one.
     next: Option<String>,
     invitations: Vec<Invitation>,
+    /// The invitation behind which their list begins; none where it begins with the newest.
+    after_invitation: Option<Uuid>,
     /// The last invitation, when there are further ones.
     next_invitations: Option<InvitationId>,
     roles: [(&'static str, &'static str); 4],
@@ -161,6 +163,10 @@ async fn page(
     let next = place.next(cut(&mut listed, |member| *member.user_id.as_uuid()));
     let behind = places.invitations.unwrap_or_else(Uuid::max);
     let mut open = invitations.list(&actor, id, behind, ROWS + 1).await?;
+    // Those on a further page may have been withdrawn, as members may have left.
+    if open.is_empty() && places.invitations.take().is_some() {
+        open = invitations.list(&actor, id, Uuid::max(), ROWS + 1).await?;
+    }
     let next_invitations = cut(&mut open, |invitation| invitation.id);
     let page = MembersPage {
         keeper,
@@ -170,6 +176,7 @@ async fn page(
         place,
         next,
         invitations: open,
+        after_invitation: places.invitations,
         next_invitations,
         roles: ROLES,
         link,
