@@ -70,6 +70,7 @@ async fn a_role_follows_the_groups_at_every_sign_in() {
         "member_joined",
     ];
     assert_eq!(of_members, newest_first);
+    assert_eq!(log[0]["details"], json!({ "from": "editor" }), "what it was: {log:#}");
     let changed = log.as_array().expect("a list").iter().find(|event| event["action"] == "role_changed");
     let said = changed.map(|event| &event["details"]);
     assert_eq!(said, Some(&json!({ "from": "owner", "to": "asker" })), "{log:#}");

@@ -304,6 +304,7 @@ async fn the_audit_log_says_which_right_changed_and_where_things_lead(mode: Mode
     let tool = json!({ "name": "api", "type": "OPENAPI", "metadata": api(one) });
     let tool = format!("/tools/{}", id(&owner.create("/tools", &tool).await));
     data(owner.patch(&tool, &json!({ "metadata": api(other) })).await);
+    data(owner.patch(&tool, &json!({ "metadata": api(&format!("{other}/deeper")) })).await);
     let source = json!({ "name": "Pages", "type": "site", "config": { "url": one } });
     let source = format!("/sources/{}", id(&owner.create("/sources", &source).await));
     data(owner.patch(&source, &json!({ "config": { "url": other } })).await);
@@ -318,6 +319,10 @@ async fn the_audit_log_says_which_right_changed_and_where_things_lead(mode: Mode
         .map(|line| (text(line, "/action"), text(line, "/target/kind"), line["details"].clone()))
         .collect();
     let moved = json!({ "from": "https://one.example", "to": "https://other.example" });
+    // The host is the same, and the path is not for the log.
+    let within = json!({
+        "from": "https://other.example", "to": "https://other.example", "differs": "only what is not shown",
+    });
     let asked = "openai-compatible https://one.example";
     assert_eq!(
         told,
@@ -337,6 +342,7 @@ async fn the_audit_log_says_which_right_changed_and_where_things_lead(mode: Mode
             ("published", "agent", json!({ "from": "members", "to": "public" })),
             ("tool_created", "tool", json!({ "to": "https://one.example", "type": "OPENAPI" })),
             ("address_changed", "tool", moved.clone()),
+            ("address_changed", "tool", within),
             ("source_created", "source", json!({ "to": "https://one.example", "type": "site" })),
             ("address_changed", "source", moved),
         ]
@@ -420,7 +426,9 @@ async fn the_audit_log_tells_who_did_what_to_what(mode: Mode) {
     assert_eq!(log[5]["target"]["id"], document.as_str());
     assert_eq!(log[5]["actor"]["tokenId"], token["id"], "it was a script: {:#}", log[5]);
     assert_eq!(log[6]["actor"].get("tokenId").unwrap_or(&Value::Null), &Value::Null, "{:#}", log[6]);
+    assert_eq!(log[9]["details"], json!({ "name.from": "Archive", "name.to": "Library" }));
     assert_eq!(log[10]["target"]["id"], his);
+    assert_eq!(log[10]["details"], json!({ "from": "builder" }), "which role it had");
 
     let first = ada.read(&team.path("/audit?limit=1")).await;
     let next = ada.read(&team.path(&format!("/audit?limit=1&cursor={}", id(&first[0])))).await;

@@ -249,9 +249,12 @@ fn who_did(event: &AuditEvent, names: &AuditNames) -> String {
 /// What a line of the audit log says further, in words.
 fn details_of(event: &AuditEvent) -> String {
     let Some(Json(details)) = &event.details else { return String::new() };
-    let said = details.pairs().map(|(name, value)| match name {
-        "from" | "to" => format!("{name} {value}"),
-        _ => format!("{name}: {value}"),
+    // A value keeps its direction, whichever the others have.
+    let said = details.pairs().map(|(name, value)| match (name, name.rsplit_once('.')) {
+        ("from" | "to", _) => format!("{name} {value}"),
+        (_, Some((setting, "from"))) => format!("{setting} from \u{2068}{value}\u{2069}"),
+        (_, Some((setting, "to"))) => format!("{setting} to \u{2068}{value}\u{2069}"),
+        (_, Some(_) | None) => format!("{name}: {value}"),
     });
     said.collect::<Vec<_>>().join(", ")
 }
@@ -346,14 +349,17 @@ pub(super) async fn retry(
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::ids::{ApiTokenId, AuditEventId};
+    use lectern_shared::{
+        ids::{ApiTokenId, AuditEventId},
+        model::audit::AuditDetails,
+    };
 
     use super::*;
 
-    #[test]
-    fn a_line_of_the_audit_log_says_who_did_it_and_by_what() {
+    /// Something that an account did to a document.
+    fn line(user: Uuid, action: AuditAction, request: Option<&str>) -> AuditEvent {
         let somebody = Uuid::from_u128(7);
-        let line = |user: Uuid, action, request: Option<&str>| AuditEvent {
+        AuditEvent {
             id: AuditEventId::generate(),
             workspace_id: somebody.into(),
             at: Timestamp::from_micros(0),
@@ -365,7 +371,12 @@ mod tests {
             address: None,
             request_id: request.map(str::to_owned),
             details: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_audit_log_says_who_did_it_and_by_what() {
+        let somebody = Uuid::from_u128(7);
         let said = |event: &AuditEvent| who_did(event, &AuditNames::default());
         let by_hand = line(somebody, AuditAction::Deleted, Some("a request"));
         assert_eq!(said(&by_hand), somebody.to_string());
@@ -374,6 +385,19 @@ mod tests {
         let by_source = line(somebody, AuditAction::Deleted, None);
         assert_eq!(said(&by_source), format!("{somebody}, by a source"));
         assert_eq!(said(&line(Uuid::nil(), AuditAction::RoleChanged, None)), "the operator (shell)");
+    }
+
+    #[test]
+    fn what_a_setting_was_and_is_stands_together() {
+        let details = AuditDetails::default().with_setting("documents", None, Some(10)).with_setting(
+            "name",
+            Some("Archive"),
+            Some("Library"),
+        );
+        let changed = line(Uuid::nil(), AuditAction::WorkspaceChanged, None);
+        let event = AuditEvent { details: Some(Json(details)), ..changed };
+        let said = details_of(&event).replace(['\u{2068}', '\u{2069}'], "");
+        assert_eq!(said, "documents from none, documents to 10, name from Archive, name to Library");
     }
 
     #[test]

@@ -277,7 +277,7 @@ impl AccountService {
         for (workspace, role) in stay {
             let there = actor.clone().within(workspace, role);
             let tokens = db::workspaces::members::remove(&mut tx, workspace, user).await?;
-            self.audit.note_removal(&mut tx, &there, user, &tokens).await?;
+            self.audit.note_removal(&mut tx, &there, user, role, &tokens).await?;
         }
         db::accounts::close(&mut tx, user, now).await?;
         tx.commit().await?;

@@ -12,6 +12,7 @@ use lectern_shared::{
     model::{
         Json,
         audit::{AuditAction, AuditDetails},
+        workspace::Role,
     },
 };
 use uuid::Uuid;
@@ -93,15 +94,17 @@ impl AuditService {
         db::audit::insert(tx, &event).await
     }
 
-    /// Notes that a member was removed, or left, with the API tokens that went along.
+    /// Notes that a member was removed, or left, who had this role, with the API tokens that went along.
     pub(crate) async fn note_removal(
         &self,
         tx: &mut Tx,
         actor: &Actor,
         member: UserId,
+        role: Role,
         tokens: &[ApiTokenId],
     ) -> Result<(), DbError> {
-        self.note(tx, actor, AuditAction::MemberRemoved, ACCOUNT, member).await?;
+        let details = AuditDetails::change(Some(role), None);
+        self.note_with(tx, actor, AuditAction::MemberRemoved, ACCOUNT, member, details).await?;
         self.note_tokens(tx, actor, tokens).await
     }
 

@@ -288,7 +288,7 @@ impl SourceService {
                 given.check_kept_secret(&source.config.0)?;
             }
             if place::is_another(&source.config.0, &given.config) {
-                let details = AuditDetails::change(place::told(&source.config.0), place::told(&given.config));
+                let details = AuditDetails::moved(place::told(&source.config.0), place::told(&given.config));
                 self.audit
                     .note_with(&mut tx, actor, AuditAction::AddressChanged, "source", id, details)
                     .await?;

@@ -251,7 +251,7 @@ impl ToolService {
             tool.updated_at = self.clock.now();
             db::tools::update(&mut tx, &tool).await?;
             if place::is_another(&before, &tool) {
-                let details = AuditDetails::change(place::told(&before), place::told(&tool));
+                let details = AuditDetails::moved(place::told(&before), place::told(&tool));
                 self.audit
                     .note_with(&mut tx, actor, AuditAction::AddressChanged, "tool", id, details)
                     .await?;

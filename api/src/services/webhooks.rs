@@ -229,7 +229,7 @@ impl WebhookService {
         let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         base.check(webhook.updated_at)?;
         if let Some(url) = change.url.filter(|url| *url != webhook.url) {
-            let details = AuditDetails::change(address::origin(&webhook.url), address::origin(&url));
+            let details = AuditDetails::moved(address::origin(&webhook.url), address::origin(&url));
             webhook.url = url;
             self.audit.note_with(&mut tx, actor, AuditAction::AddressChanged, "webhook", id, details).await?;
         }

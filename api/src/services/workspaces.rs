@@ -13,7 +13,7 @@ use lectern_shared::{
     clock::Clock,
     ids::{UserId, WorkspaceId},
     model::{
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         workspace::{JoinedWorkspace, Role, Workspace, WorkspaceQuotas},
     },
 };
@@ -98,6 +98,15 @@ pub(crate) struct WorkspaceService {
 
 pub(super) fn unknown() -> ApiError {
     ApiError::not_found("workspace")
+}
+
+/// What the audit log says of quotas that are others than before, besides what it says already.
+fn told_quotas(details: AuditDetails, from: WorkspaceQuotas, to: WorkspaceQuotas) -> AuditDetails {
+    details
+        .with_setting("documents", from.documents, to.documents)
+        .with_setting("bytes", from.bytes, to.bytes)
+        .with_setting("tokensPerMonth", from.tokens_per_month, to.tokens_per_month)
+        .with_setting("costPerMonth", from.cost_per_month, to.cost_per_month)
 }
 
 /// Whether an account may own one more shared workspace. Counted while its other requests wait: its own workspace is locked for that,
@@ -248,17 +257,22 @@ impl WorkspaceService {
     async fn write(&self, actor: &Actor, id: WorkspaceId, change: WorkspaceChange) -> Result<(), ApiError> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        let mut is_there = true;
-        if let Some(name) = &change.name {
-            is_there = db::workspaces::rename(&mut tx, id, name.trim(), now).await?;
+        // What the log says that it was before is what this change replaces.
+        db::locks::lock_workspace(&mut tx, id).await?;
+        let (mut is_there, mut details) = (true, AuditDetails::default());
+        if let Some(name) = change.name.as_deref().map(str::trim) {
+            let before = db::workspaces::name(&mut tx, id).await?;
+            details = details.with_setting("name", Some(before.as_str()), Some(name));
+            is_there = db::workspaces::rename(&mut tx, id, name, now).await?;
         }
-        if let Some(quotas) = change.quotas {
-            is_there = db::workspaces::set_quotas(&mut tx, id, quotas.stored(), now).await?;
+        if let Some(quotas) = change.quotas.map(NewQuotas::stored) {
+            details = told_quotas(details, db::workspaces::quotas(&mut tx, id).await?, quotas);
+            is_there = db::workspaces::set_quotas(&mut tx, id, quotas, now).await?;
         }
         if !is_there {
             return Err(unknown());
         }
-        self.audit.note(&mut tx, actor, AuditAction::WorkspaceChanged, "workspace", id).await?;
+        self.audit.note_with(&mut tx, actor, AuditAction::WorkspaceChanged, "workspace", id, details).await?;
         Ok(tx.commit().await?)
     }
 

@@ -75,6 +75,24 @@ impl AuditDetails {
         Self::default().with("from", from).with("to", to)
     }
 
+    /// Where something led before, and where it leads now, which is elsewhere. Where only what is not told differs, it says so: else a
+    /// line would name the same place twice.
+    pub fn moved(from: Option<String>, to: Option<String>) -> Self {
+        let differs = (from == to).then_some("only what is not shown");
+        Self::change(from, to).with("differs", differs)
+    }
+
+    /// The same, and what a setting was and is, if it is another one than before: `.from` and `.to` behind its name, `none` where it was
+    /// or is not set.
+    #[must_use]
+    pub fn with_setting<T: Display + PartialEq>(self, name: &str, from: Option<T>, to: Option<T>) -> Self {
+        if from == to {
+            return self;
+        }
+        let told = |value: Option<T>| value.map_or_else(|| "none".to_owned(), |value| value.to_string());
+        self.with(&format!("{name}.from"), Some(told(from))).with(&format!("{name}.to"), Some(told(to)))
+    }
+
     /// The same, and this under a name, when there is something.
     #[must_use]
     pub fn with<T: Display>(mut self, name: &str, value: Option<T>) -> Self {
@@ -109,5 +127,25 @@ mod tests {
         let shown: Vec<usize> = changed.pairs().map(|(_, value)| value.len()).collect();
         assert_eq!(shown, [LONGEST, 1]);
         assert_eq!(serde_json::to_string(&joined).unwrap(), r#"{"to":"editor"}"#);
+    }
+
+    #[test]
+    fn a_setting_that_stays_is_not_told_and_one_that_is_not_set_is_none() {
+        let told = AuditDetails::default()
+            .with_setting("bytes", Some(5), Some(5))
+            .with_setting("documents", None, Some(10))
+            .with_setting("name", Some(1), None);
+        let expected =
+            [("documents.from", "none"), ("documents.to", "10"), ("name.from", "1"), ("name.to", "none")];
+        assert_eq!(told.pairs().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_place_of_which_only_what_is_hidden_differs_is_told_as_another_one() {
+        let place = |host: &str| Some(format!("https://{host}"));
+        let moved = AuditDetails::moved(place("a.example"), place("b.example"));
+        assert_eq!(moved, AuditDetails::change(place("a.example"), place("b.example")));
+        let within = AuditDetails::moved(place("a.example"), place("a.example"));
+        assert!(within.pairs().any(|pair| pair == ("differs", "only what is not shown")));
     }
 }

@@ -94,7 +94,7 @@ impl AgentService {
         if !address::is_another(from, to) {
             return Ok(());
         }
-        let details = AuditDetails::change(Some(address::told(from)), Some(address::told(to)));
+        let details = AuditDetails::moved(Some(address::told(from)), Some(address::told(to)));
         self.audit.note_with(tx, actor, AuditAction::AddressChanged, "agent", after.id, details).await
     }
 }

@@ -150,7 +150,7 @@ impl MemberService {
             return Err(last_owner());
         }
         let tokens = db::workspaces::members::remove(&mut tx, workspace, user).await?;
-        self.audit.note_removal(&mut tx, &actor, user, &tokens).await?;
+        self.audit.note_removal(&mut tx, &actor, user, member.role, &tokens).await?;
         Ok(tx.commit().await?)
     }
 

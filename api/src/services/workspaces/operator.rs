@@ -15,7 +15,7 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
-use super::{UsageService, WorkspaceUsage, members, unknown};
+use super::{UsageService, WorkspaceUsage, members, told_quotas, unknown};
 use crate::{
     error::ApiError,
     services::{actor::Actor, audit::AuditService},
@@ -132,11 +132,15 @@ impl WorkspaceOperator {
             let mut tx = self.db.begin().await?;
             // Of two changes at once neither undoes the other.
             db::locks::lock_workspace(&mut tx, id).await?;
-            let quotas = change.applied_to(db::workspaces::quotas(&mut tx, id).await?);
+            let before = db::workspaces::quotas(&mut tx, id).await?;
+            let quotas = change.applied_to(before);
             if !db::workspaces::set_quotas(&mut tx, id, quotas, self.clock.now()).await? {
                 return Err(unknown());
             }
-            self.audit.note(&mut tx, &operator(id), AuditAction::WorkspaceChanged, "workspace", id).await?;
+            let details = told_quotas(AuditDetails::default(), before, quotas);
+            self.audit
+                .note_with(&mut tx, &operator(id), AuditAction::WorkspaceChanged, "workspace", id, details)
+                .await?;
             tx.commit().await?;
             Ok::<_, ApiError>(quotas)
         };
@@ -184,7 +188,7 @@ impl WorkspaceOperator {
             let member = lock_member(&mut tx, id, user).await?.ok_or_else(members::unknown)?;
             keep_an_owner(&mut tx, id, &member).await?;
             let tokens = db::workspaces::members::remove(&mut tx, id, user).await?;
-            self.audit.note_removal(&mut tx, &operator(id), user, &tokens).await?;
+            self.audit.note_removal(&mut tx, &operator(id), user, member.role, &tokens).await?;
             tx.commit().await?;
             Ok::<_, ApiError>(user)
         };

@@ -54,8 +54,9 @@ struct AuditEventView {
     /// The request's id, as its `x-request-id` was; null when it was no request but a command, or a run of a source.
     #[schema(required = true)]
     request_id: Option<String>,
-    /// What is said further, texts by names, such as the roles `from` and `to` of a member; null when there is nothing. Of addresses it has
-    /// the scheme, host and port alone.
+    /// What is said further, texts by names, such as the roles `from` and `to` of a member, or `name.from` and `name.to` of a workspace
+    /// (`none` where something was or is not set); null when there is nothing. Of addresses it has the scheme, host and port alone; where
+    /// these stay, `differs` says that the rest changed.
     #[schema(value_type = Option<Object>, required = true)]
     details: Option<AuditDetails>,
 }

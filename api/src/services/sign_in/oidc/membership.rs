@@ -45,7 +45,7 @@ pub(super) async fn apply(
     let there = actor.clone().within(workspace, role);
     let Some(role) = after else {
         let tokens = db::workspaces::members::remove(tx, workspace, user).await?;
-        return audit.note_removal(tx, &there, user, &tokens).await;
+        return audit.note_removal(tx, &there, user, role, &tokens).await;
     };
     db::workspaces::members::put(tx, workspace, user, role, now).await?;
     let action = if before.is_some() { AuditAction::RoleChanged } else { AuditAction::MemberJoined };
