@@ -1,5 +1,6 @@
 //! The API: answers requests over the relational store and the search index, and queues the work that outlives them.
 
+mod audit_query;
 mod auth;
 mod body;
 mod client_address;

@@ -276,6 +276,11 @@ async fn the_audit_log_names_what_is_there_still_and_shows_its_id(mode: Mode) {
     }
     let invited = "member invited<div class=\"note\" dir=\"auto\">to editor</div>";
     assert!(page.contains(invited), "which right was given: {page}");
+    let some = text_of(visits.get("/audit?action=member_invited&actor=&since=2020-01-31").await).await;
+    assert!(some.contains(invited) && !some.contains(id(&token)), "only what is asked for: {some}");
+    for kept in ["value=\"member_invited\" selected", "type=\"date\" value=\"2020-01-31\""] {
+        assert!(some.contains(kept), "{kept}: {some}");
+    }
     assert!(
         page.contains(&format!("collection {}</td>", id(&collection))),
         "it has no name any more: {page}"

@@ -430,6 +430,19 @@ async fn the_audit_log_tells_who_did_what_to_what(mode: Mode) {
     assert_eq!(log[10]["target"]["id"], his);
     assert_eq!(log[10]["details"], json!({ "from": "builder" }), "which role it had");
 
+    for (query, count) in [
+        (format!("actor={his}"), 4),
+        (format!("actor={his}&action=deleted&target={document}"), 1),
+        (format!("target={his}&since=2020-01-31"), 3),
+        ("until=2020-01-31T09:00:00Z".to_owned(), 0),
+    ] {
+        let found = ada.read(&team.path(&format!("/audit?{query}"))).await;
+        assert_eq!(found.as_array().map(Vec::len), Some(count), "{query}: {found:#}");
+    }
+    for query in ["actor=bob", "action=danced", "target=1", "since=yesterday", "until=2026-02-30"] {
+        assert_refused(&ada.get(&team.path(&format!("/audit?{query}"))).await, 422, "invalid_fields");
+    }
+
     let first = ada.read(&team.path("/audit?limit=1")).await;
     let next = ada.read(&team.path(&format!("/audit?limit=1&cursor={}", id(&first[0])))).await;
     assert_eq!(

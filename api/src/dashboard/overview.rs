@@ -11,7 +11,7 @@ use lectern_derive::handler;
 use lectern_runtime::{Runtime, health};
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    ids::JobId,
+    ids::{JobId, UserId},
     model::{
         Json,
         audit::AuditAction,
@@ -19,7 +19,10 @@ use lectern_shared::{
     },
 };
 use serde_json::Value;
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
@@ -30,6 +33,7 @@ use super::{
     text::{self, filters},
 };
 use crate::{
+    audit_query::audit_filter,
     error::ApiError,
     extract::{PathId, parameter},
     response::ApiResult,
@@ -87,11 +91,24 @@ struct DayBar {
 struct AuditPage {
     frame: Frame,
     rows: Vec<AuditRow>,
-    next: Option<Uuid>,
+    /// Every action, and what it is called.
+    actions: Vec<(&'static str, String)>,
+    /// What was asked for, by its name.
+    asked: BTreeMap<&'static str, String>,
+    /// The query of the next page.
+    next: Option<String>,
+}
+
+impl AuditPage {
+    /// What was asked for under a name.
+    fn asked(&self, name: &str) -> &str {
+        self.asked.get(name).map_or("", String::as_str)
+    }
 }
 
 struct AuditRow {
     at: Timestamp,
+    actor: UserId,
     who: String,
     what: String,
     /// What is said further of it.
@@ -212,13 +229,19 @@ fn bar(date: &str, at: u64, count: u64, most: u64) -> DayBar {
 pub(super) async fn audit(State(audit): State<AuditService>, visitor: Visitor, uri: Uri) -> ApiResult {
     let actor = visitor.actor();
     let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
-    let mut events = audit.list(&actor, before, ROWS + 1).await?;
+    let asked = asked_of_audit(&uri);
+    let filter = audit_filter(|name| asked.get(name).cloned())?;
+    let mut events = audit.list(&actor, filter, before, ROWS + 1).await?;
     let has_more = events.len() > ROWS as usize;
     events.truncate(ROWS as usize);
-    let next = events.last().map(|last| *last.id.as_uuid()).filter(|_| has_more);
+    let next = events.last().filter(|_| has_more).map(|last| {
+        let mut query = Serializer::new(String::new());
+        query.extend_pairs(&asked).append_pair("after", &last.id.to_string()).finish()
+    });
     let names = audit.names(&actor, &events).await?;
     let rows = events.into_iter().map(|event| AuditRow {
         at: event.at,
+        actor: event.user_id,
         who: who_did(&event, &names),
         what: event.action.as_str().replace('_', " "),
         details: details_of(&event),
@@ -227,8 +250,19 @@ pub(super) async fn audit(State(audit): State<AuditService>, visitor: Visitor, u
         id: event.target_id,
         address: event.address.unwrap_or_default(),
     });
-    let page = AuditPage { rows: rows.collect(), next, frame: visitor.frame };
+    let actions = AuditAction::ALL.iter().map(|action| (action.as_str(), action.as_str().replace('_', " ")));
+    let page =
+        AuditPage { rows: rows.collect(), actions: actions.collect(), asked, next, frame: visitor.frame };
     html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// What the form of the audit log was sent with. Fields that were left empty ask for nothing.
+fn asked_of_audit(uri: &Uri) -> BTreeMap<&'static str, String> {
+    let asked = |name: &'static str| {
+        let text = parameter(uri, name)?.trim().to_owned();
+        (!text.is_empty()).then_some((name, text))
+    };
+    ["actor", "action", "target", "since", "until"].into_iter().filter_map(asked).collect()
 }
 
 /// Who did what a line of the audit log tells, and by what.

@@ -5,7 +5,10 @@ use std::{
     fmt::Display,
 };
 
-use lectern_db::{self as db, Db, DbError, Tx, audit::AuditEvent};
+use lectern_db::{
+    self as db, Db, DbError, Tx,
+    audit::{AuditEvent, AuditFilter},
+};
 use lectern_shared::{
     clock::Clock,
     ids::{ApiTokenId, AuditEventId, UserId},
@@ -121,15 +124,16 @@ impl AuditService {
         Ok(())
     }
 
-    /// The lines before an id, newest first.
+    /// The lines before an id that pass a filter, newest first.
     pub(crate) async fn list(
         &self,
         actor: &Actor,
+        filter: AuditFilter,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<AuditEvent>, ApiError> {
         let owner = actor.may(Permission::ManageWorkspace)?;
-        Ok(db::audit::list(&self.db, owner.workspace_id, before.into(), limit).await?)
+        Ok(db::audit::list(&self.db, owner.workspace_id, filter, before.into(), limit).await?)
     }
 
     /// The names of what these lines are about: they note ids alone. One query finds those of a kind.

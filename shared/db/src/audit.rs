@@ -81,19 +81,43 @@ pub async fn expire(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
     )
 }
 
-/// At most `limit` of a workspace's lines older than `before`, newest first.
+/// Which lines are wanted; what is none does not matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Who did it.
+    pub actor: Option<UserId>,
+    /// What was done.
+    pub action: Option<AuditAction>,
+    /// What it was done to.
+    pub target: Option<Uuid>,
+    /// The first moment.
+    pub since: Option<Timestamp>,
+    /// The moment before which it was.
+    pub until: Option<Timestamp>,
+}
+
+/// At most `limit` of a workspace's lines older than `before` that pass a filter, newest first.
 pub async fn list(
     db: &Db,
     workspace: WorkspaceId,
+    filter: AuditFilter,
     before: AuditEventId,
     limit: u32,
 ) -> Result<Vec<AuditEvent>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT * FROM audit_events WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+        "SELECT * FROM audit_events
+         WHERE workspace_id = $1 AND id < $2 AND ($4 IS NULL OR user_id = $4) AND ($5 IS NULL OR action = $5)
+           AND ($6 IS NULL OR target_id = $6) AND ($7 IS NULL OR at >= $7) AND ($8 IS NULL OR at < $8)
+         ORDER BY id DESC LIMIT $3"
     )
     .bind(workspace)
     .bind(before)
     .bind(i64::from(limit))
+    .bind(filter.actor)
+    .bind(filter.action)
+    .bind(filter.target.map(|target| target.to_string()))
+    .bind(filter.since)
+    .bind(filter.until)
     .fetch_all(c))?)
 }
 

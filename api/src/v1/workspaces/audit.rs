@@ -1,6 +1,6 @@
 //! What was done in workspaces.
 
-use axum::extract::State;
+use axum::{extract::State, http::Uri};
 use lectern_db::audit::AuditEvent;
 use lectern_derive::handler;
 use lectern_shared::{
@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
+    audit_query::audit_filter,
     auth::Caller,
-    extract::PathId,
+    extract::{PathId, parameter},
     openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, Paging, list},
     services::{audit::AuditService, workspaces::WorkspaceService},
@@ -122,7 +123,14 @@ fn example() -> Value {
     path = "/workspaces/{id}/audit",
     tag = "Workspaces",
     operation_id = "listAuditEvents",
-    params(("id" = String, Path, description = "The workspace's id")),
+    params(
+        ("id" = String, Path, description = "The workspace's id"),
+        ("actor" = Option<String>, Query, description = "Only what this account did, by its id"),
+        ("action" = Option<String>, Query, description = "Only this action"),
+        ("target" = Option<String>, Query, description = "Only what was done to the thing with this id"),
+        ("since" = Option<String>, Query, description = "Only from this day (in UTC) or time on"),
+        ("until" = Option<String>, Query, description = "Only to the end of this day (in UTC), or before this time"),
+    ),
     responses(
         (
             status = 200,
@@ -131,6 +139,7 @@ fn example() -> Value {
             example = json!({"success": true, "data": [example()]}),
         ),
         (status = 403, description = "You are not an owner"),
+        (status = 422, description = "A filter is not valid"),
     ),
 )]
 #[handler]
@@ -140,13 +149,15 @@ async fn index(
     caller: Caller,
     PathId(id): PathId<WorkspaceId>,
     paging: Paging,
+    uri: Uri,
 ) -> ApiResult {
+    let filter = audit_filter(|name| parameter(&uri, name))?;
     list(paging, move |before, limit| {
         let (workspaces, audit, caller) = (workspaces.clone(), audit.clone(), caller.actor());
         async move {
             // For each page anew: a long export ends with the role that it needs.
             let (actor, _) = workspaces.enter(&caller, id).await?;
-            let events = audit.list(&actor, before, limit).await?;
+            let events = audit.list(&actor, filter, before, limit).await?;
             let row = |event: AuditEvent| (*event.id.as_uuid(), AuditEventView::from(event));
             Ok(events.into_iter().map(row).collect())
         }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Db, accounts, agents, api_tokens,
-    audit::{self, AuditEvent},
+    audit::{self, AuditEvent, AuditFilter},
     collections, documents,
     testing::{at, both, commit, document, enqueue, plain, published, user},
     usage::{self, MonthlyUsage},
@@ -227,11 +227,27 @@ async fn what_happened_and_what_was_used_is_told_of_each_workspace_alone() {
         for _ in 0..3 {
             noted.push(note(&t.db, ada.into(), ada).await);
         }
-        let end = AuditEventId::from(Uuid::max());
-        let list = async |user: UserId, before| audit::list(&t.db, user.into(), before, 2).await.unwrap();
+        let (end, every) = (AuditEventId::from(Uuid::max()), AuditFilter::default());
+        let list =
+            async |user: UserId, before| audit::list(&t.db, user.into(), every, before, 2).await.unwrap();
         assert_eq!(list(ada, end).await, [noted[2].clone(), noted[1].clone()], "{}", t.name);
         assert_eq!(list(ada, noted[1].id).await, [noted[0].clone()], "{}", t.name);
         assert_eq!(list(other, end).await, [], "{}", t.name);
+        for (filter, count) in [
+            (AuditFilter { actor: Some(ada), action: Some(AuditAction::RoleChanged), ..every }, 3),
+            (
+                AuditFilter { target: Some(*ada.as_uuid()), since: Some(at(3)), until: Some(at(4)), ..every },
+                3,
+            ),
+            (AuditFilter { actor: Some(other), ..every }, 0),
+            (AuditFilter { action: Some(AuditAction::Deleted), ..every }, 0),
+            (AuditFilter { target: Some(*other.as_uuid()), ..every }, 0),
+            (AuditFilter { since: Some(at(4)), ..every }, 0),
+            (AuditFilter { until: Some(at(3)), ..every }, 0),
+        ] {
+            let found = audit::list(&t.db, ada.into(), filter, end, 9).await.unwrap();
+            assert_eq!(found.len(), count, "{}: {filter:?}", t.name);
+        }
 
         let used = MonthlyUsage { tokens: 5, cost_micros: 7 };
         let of = async |user: UserId, month| usage::of_month(&t.db, user.into(), at(month)).await.unwrap();
@@ -335,7 +351,8 @@ async fn an_account_that_is_deleted_leaves_shared_workspaces_and_what_it_made_th
         let document = documents::find(&t.db, workspace, document).await.unwrap().unwrap();
         assert_eq!((agent.owner, document.owner), (made, made), "{}", t.name);
         assert_eq!(documents::active(&t.db, workspace).await.unwrap().len(), 1, "{}", t.name);
-        let noted = audit::list(&t.db, workspace, Uuid::max().into(), 9).await.unwrap();
+        let noted =
+            audit::list(&t.db, workspace, AuditFilter::default(), Uuid::max().into(), 9).await.unwrap();
         assert_eq!(noted.iter().map(|event| event.user_id).collect::<Vec<_>>(), [gone], "{}", t.name);
         assert_eq!(role_in(&t.db, kept, workspace).await, Some(Role::Owner), "{}", t.name);
         // The account is the only thing that has the id now, besides what tells who did something.
