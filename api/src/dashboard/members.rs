@@ -145,7 +145,7 @@ async fn page(
     members: &MemberService,
     invitations: &InvitationService,
     visitor: Visitor,
-    places: ListPlaces,
+    mut places: ListPlaces,
     link: Option<String>,
     needs_account: bool,
 ) -> ApiResult {
