@@ -8,6 +8,7 @@ mod roles;
 mod sharing;
 mod tokens;
 mod traces;
+mod webhooks;
 mod workspaces;
 
 use std::time::Duration;

@@ -272,6 +272,7 @@ async fn deletions_exports_and_other_receivers_are_in_the_audit_log(mode: Mode) 
         [
             ("workspace_created", "workspace"),
             ("webhook_created", "webhook"),
+            ("webhook_disabled", "webhook"),
             ("address_changed", "webhook"),
             ("exported", "evaluation"),
             ("deleted", "evaluation_case"),

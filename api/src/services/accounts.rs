@@ -276,8 +276,8 @@ impl AccountService {
         // The log of its own workspace goes with the account; those who stay in others read there what became of a member.
         for (workspace, role) in stay {
             let there = actor.clone().within(workspace, role);
-            let tokens = db::workspaces::members::remove(&mut tx, workspace, user).await?;
-            self.audit.note_removal(&mut tx, &there, user, role, &tokens).await?;
+            let removed = db::workspaces::members::remove(&mut tx, workspace, user, now).await?;
+            self.audit.note_removal(&mut tx, &there, user, role, &removed).await?;
         }
         db::accounts::close(&mut tx, user, now).await?;
         tx.commit().await?;

@@ -8,6 +8,7 @@ use std::{
 use lectern_db::{
     self as db, Db, DbError, Tx,
     audit::{AuditEvent, AuditFilter},
+    workspaces::members::RemovedMember,
 };
 use lectern_shared::{
     clock::Clock,
@@ -97,18 +98,23 @@ impl AuditService {
         db::audit::insert(tx, &event).await
     }
 
-    /// Notes that a member was removed, or left, who had this role, with the API tokens that went along.
+    /// Notes that a member was removed, or left, who had this role, with the API tokens that went along and the webhooks that were switched
+    /// off.
     pub(crate) async fn note_removal(
         &self,
         tx: &mut Tx,
         actor: &Actor,
         member: UserId,
         role: Role,
-        tokens: &[ApiTokenId],
+        removed: &RemovedMember,
     ) -> Result<(), DbError> {
         let details = AuditDetails::change(Some(role), None);
         self.note_with(tx, actor, AuditAction::MemberRemoved, ACCOUNT, member, details).await?;
-        self.note_tokens(tx, actor, tokens).await
+        self.note_tokens(tx, actor, &removed.tokens).await?;
+        for webhook in &removed.webhooks {
+            self.note(tx, actor, AuditAction::WebhookDisabled, "webhook", webhook).await?;
+        }
+        Ok(())
     }
 
     /// Notes API tokens that went with something else.

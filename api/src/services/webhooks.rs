@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use lectern_db::{self as db, Db};
+use lectern_db::{self as db, Db, Tx};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     address,
@@ -29,6 +29,7 @@ use super::{
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
     edits::EditBase,
+    workspaces::members::lock_asking,
 };
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
@@ -177,11 +178,13 @@ impl WebhookService {
             active: new.active,
             secret_sealed: self.seal(id, &WebhookSecrets::new(secret.clone()))?,
             disabled: None,
+            vouched_by: None,
             created_at: now,
             updated_at: now,
         };
         let mut tx = self.db.begin().await?;
-        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
+        // A member who is removed at this moment leaves no webhook behind.
+        lock_asking(&mut tx, actor, owner.workspace_id).await?;
         if db::webhooks::count(&mut tx, owner.workspace_id).await? >= MOST {
             let message = format!("A workspace may have at most {MOST} webhooks.");
             return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_webhooks", message));
@@ -226,22 +229,48 @@ impl WebhookService {
             self.check_address(url)?;
         }
         let mut tx = self.db.begin().await?;
+        if change.url.is_some() || change.active.is_some() {
+            // Nor one that it has answered for at this moment.
+            lock_asking(&mut tx, actor, owner.workspace_id).await?;
+        }
         let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         base.check(webhook.updated_at)?;
         if let Some(url) = change.url.filter(|url| *url != webhook.url) {
             let details = AuditDetails::moved(address::origin(&webhook.url), address::origin(&url));
             webhook.url = url;
+            webhook.vouched_by = Some(actor.user);
             self.audit.note_with(&mut tx, actor, AuditAction::AddressChanged, "webhook", id, details).await?;
         }
         webhook.events = change.events.map_or(webhook.events, Json);
         if let Some(active) = change.active {
-            webhook.active = active;
-            webhook.disabled = None;
+            self.switch(&mut tx, actor, &mut webhook, active).await?;
         }
         webhook.updated_at = self.clock.now();
         db::webhooks::update(&mut tx, &webhook).await?;
         tx.commit().await?;
         Ok(webhook)
+    }
+
+    /// Switches a webhook on or off, which is noted if it was not so.
+    async fn switch(
+        &self,
+        tx: &mut Tx,
+        actor: &Actor,
+        webhook: &mut Webhook,
+        active: bool,
+    ) -> Result<(), ApiError> {
+        if webhook.active == active {
+            return Ok(());
+        }
+        webhook.active = active;
+        let action = if active {
+            webhook.disabled = None;
+            webhook.vouched_by = Some(actor.user);
+            AuditAction::WebhookEnabled
+        } else {
+            AuditAction::WebhookDisabled
+        };
+        Ok(self.audit.note(tx, actor, action, "webhook", webhook.id).await?)
     }
 
     /// Deletes a webhook, and what is on its way to it.

@@ -197,6 +197,11 @@ const STEPS: &[MigrationStep] = &[
         statements: MigrationSql::Shared(include_str!("../../../migrations/0024_audit_details.sql")),
     },
     MigrationStep {
+        version: 26,
+        description: "who answers for webhooks",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0026_webhook_addresses.sql")),
+    },
+    MigrationStep {
         version: 27,
         description: "who asked, and what is remembered of which run",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0027_askers.sql")),

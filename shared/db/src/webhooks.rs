@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{DocumentId, WebhookDeliveryId, WebhookId, WorkspaceId},
+    ids::{DocumentId, UserId, WebhookDeliveryId, WebhookId, WorkspaceId},
     model::{
         job::IngestionError,
         webhook::{DeliveryState, Webhook, WebhookDelivery, WebhookEvent},
@@ -87,7 +87,7 @@ pub async fn update(tx: &mut Tx, webhook: &Webhook) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE webhooks SET url = $3, events = $4, active = $5, secret_sealed = $6, disabled = $7, updated_at = $8
+            "UPDATE webhooks SET url = $3, events = $4, active = $5, secret_sealed = $6, disabled = $7, vouched_by = $8, updated_at = $9
              WHERE id = $1 AND workspace_id = $2"
         )
         .bind(webhook.id)
@@ -97,6 +97,7 @@ pub async fn update(tx: &mut Tx, webhook: &Webhook) -> Result<()> {
         .bind(webhook.active)
         .bind(webhook.secret_sealed.as_slice())
         .bind(webhook.disabled.as_deref())
+        .bind(webhook.vouched_by)
         .bind(webhook.updated_at)
     )?;
     Ok(())
@@ -348,6 +349,27 @@ pub async fn disable(tx: &mut Tx, id: WebhookId, url: &str, why: &str, now: Time
         .bind(now)
     )?;
     Ok(())
+}
+
+/// Switches off the webhooks that a member answers for, and says why; which they are.
+pub(crate) async fn disable_of_member(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    user: UserId,
+    why: &str,
+    now: Timestamp,
+) -> Result<Vec<WebhookId>> {
+    Ok(on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE webhooks SET active = FALSE, disabled = $3, updated_at = $4
+         WHERE workspace_id = $1 AND COALESCE(vouched_by, created_by, workspace_id) = $2 AND active RETURNING id"
+    )
+    .bind(workspace)
+    .bind(user)
+    .bind(why)
+    .bind(now)
+    .fetch_all(c)
+    })?)
 }
 
 /// At most `limit` of a webhook's deliveries older than `before`, newest first.

@@ -43,6 +43,10 @@ text_enum! {
         SecretChanged => "secret_changed",
         /// A webhook was made, which tells an address of what happens.
         WebhookCreated => "webhook_created",
+        /// A webhook was switched on.
+        WebhookEnabled => "webhook_enabled",
+        /// A webhook was switched off, by somebody or because whoever answered for it is a member no more.
+        WebhookDisabled => "webhook_disabled",
         /// An agent was made, which sends questions and passages to its model.
         AgentCreated => "agent_created",
         /// A tool was made, which sends what agents say to an address.

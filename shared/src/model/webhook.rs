@@ -7,7 +7,7 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    ids::{WebhookDeliveryId, WebhookId, WorkspaceId},
+    ids::{UserId, WebhookDeliveryId, WebhookId, WorkspaceId},
     model::{Json, text_enum, workspace::RowOwner},
 };
 
@@ -132,6 +132,8 @@ pub struct Webhook {
     pub secret_sealed: Vec<u8>,
     /// Why it was switched off by itself.
     pub disabled: Option<String>,
+    /// Who last answered for it, by pointing it to another address or by switching it on; none as long as that is who made it.
+    pub vouched_by: Option<UserId>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.

@@ -124,7 +124,7 @@ impl MemberService {
         Ok(Member { role, ..member })
     }
 
-    /// Removes a member, with the API tokens that it made. Everybody may leave; others are for owners to remove.
+    /// Removes a member, with the API tokens that it made, and switches off the webhooks that it set up. Everybody may leave; others are for owners to remove.
     ///
     /// # Errors
     /// When the workspace would have no owner, or is the member's own.
@@ -149,8 +149,8 @@ impl MemberService {
         {
             return Err(last_owner());
         }
-        let tokens = db::workspaces::members::remove(&mut tx, workspace, user).await?;
-        self.audit.note_removal(&mut tx, &actor, user, member.role, &tokens).await?;
+        let removed = db::workspaces::members::remove(&mut tx, workspace, user, self.clock.now()).await?;
+        self.audit.note_removal(&mut tx, &actor, user, member.role, &removed).await?;
         Ok(tx.commit().await?)
     }
 

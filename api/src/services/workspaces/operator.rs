@@ -174,7 +174,7 @@ impl WorkspaceOperator {
         Ok(done.await?)
     }
 
-    /// Removes a member, with the API tokens that it made there.
+    /// Removes a member, with the API tokens that it made there, and switches off the webhooks that it set up.
     ///
     /// # Errors
     /// When there is no such workspace, account or member, when the workspace would have no owner, and when it is the account's own.
@@ -187,8 +187,8 @@ impl WorkspaceOperator {
             let mut tx = self.db.begin_essential().await?;
             let member = lock_member(&mut tx, id, user).await?.ok_or_else(members::unknown)?;
             keep_an_owner(&mut tx, id, &member).await?;
-            let tokens = db::workspaces::members::remove(&mut tx, id, user).await?;
-            self.audit.note_removal(&mut tx, &operator(id), user, member.role, &tokens).await?;
+            let removed = db::workspaces::members::remove(&mut tx, id, user, self.clock.now()).await?;
+            self.audit.note_removal(&mut tx, &operator(id), user, member.role, &removed).await?;
             tx.commit().await?;
             Ok::<_, ApiError>(user)
         };

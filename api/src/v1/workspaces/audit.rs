@@ -43,8 +43,8 @@ struct AuditEventView {
     actor: AuditActorView,
     /// What was done: `account_created`, `signed_in`, `signed_out`, `password_changed`, `identity_linked`, `workspace_created`,
     /// `workspace_changed`, `workspace_deleted`, `member_invited`, `invitation_withdrawn`, `member_joined`, `role_changed`,
-    /// `member_removed`, `token_created`, `token_deleted`, `secret_changed`, `webhook_created`, `agent_created`, `tool_created`,
-    /// `source_created`, `address_changed`, `published`, `unpublished`, `deleted` or `exported`; later versions may have more.
+    /// `member_removed`, `token_created`, `token_deleted`, `secret_changed`, `webhook_created`, `webhook_enabled`, `webhook_disabled`,
+    /// `agent_created`, `tool_created`, `source_created`, `address_changed`, `published`, `unpublished`, `deleted` or `exported`; later versions may have more.
     #[schema(value_type = String)]
     action: AuditAction,
     /// What it was done to.

@@ -220,7 +220,7 @@ async fn what_nobody_can_ask_for_any_more_is_forgotten_and_nothing_else() {
         remember(&t.db, home, agent, "f").await;
         assert_eq!(sessions_left(&t.db, agent, 1).await, ["a", "b", "c", "d", "e", "f"], "{}", t.name);
         assert_eq!(sessions_left(&t.db, agent, 5).await, ["a", "b", "c", "e", "f"], "{}", t.name);
-        commit!(t.db, |tx| members::remove(tx, home, member));
+        commit!(t.db, |tx| members::remove(tx, home, member, at(9)));
         assert_eq!(sessions_left(&t.db, agent, 5).await, ["a", "c", "e", "f"], "{}", t.name);
         commit!(t.db, |tx| api_tokens::delete(tx, home, bound.id));
         assert_eq!(sessions_left(&t.db, agent, 5).await, ["a", "e", "f"], "{}", t.name);

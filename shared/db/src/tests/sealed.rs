@@ -91,6 +91,7 @@ pub(super) async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, v
                 active: true,
                 secret_sealed: value.to_vec(),
                 disabled: None,
+                vouched_by: None,
                 created_at: at(0),
                 updated_at: at(0),
             };

@@ -25,6 +25,7 @@ async fn added(db: &Db, workspace: WorkspaceId) -> WebhookId {
         active: true,
         secret_sealed: b"sealed".to_vec(),
         disabled: None,
+        vouched_by: None,
         created_at: at(0),
         updated_at: at(0),
     };

@@ -55,7 +55,7 @@ async fn put(db: &Db, workspace: WorkspaceId, user: UserId, role: Role, now: u64
 }
 
 async fn remove(db: &Db, workspace: WorkspaceId, user: UserId) -> Vec<ApiTokenId> {
-    commit!(db, |tx| members::remove(tx, workspace, user))
+    commit!(db, |tx| members::remove(tx, workspace, user, at(0))).tokens
 }
 
 async fn find(db: &Db, workspace: WorkspaceId, user: UserId) -> Option<Member> {

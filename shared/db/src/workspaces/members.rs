@@ -2,12 +2,25 @@
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{ApiTokenId, UserId, WorkspaceId},
+    ids::{ApiTokenId, UserId, WebhookId, WorkspaceId},
     model::workspace::{Member, Role},
 };
 use sqlx::QueryBuilder;
 
-use crate::{Db, Result, Tx, documents::browse::and_any_has, execute, on};
+use crate::{Db, Result, Tx, documents::browse::and_any_has, execute, on, webhooks};
+
+/// Why a webhook is off that whoever was removed had answered for.
+const WEBHOOK_OFF: &str =
+    "Whoever set it up is a member no more. Look where it leads, and switch it on if it is still wanted.";
+
+/// What went, and what was switched off, with a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RemovedMember {
+    /// The API tokens that it had made, which are deleted.
+    pub tokens: Vec<ApiTokenId>,
+    /// The webhooks that it had answered for, which are off: what it set up tells nobody of what happens here any more.
+    pub webhooks: Vec<WebhookId>,
+}
 
 /// Makes an account a member, or gives a member another role. Invitations of whoever may invite nobody any more are withdrawn.
 pub async fn put(
@@ -124,8 +137,14 @@ async fn withdraw_invitations(tx: &mut Tx, workspace: WorkspaceId, user: UserId)
     Ok(())
 }
 
-/// Removes a member, if there is one, with the invitations and the API tokens that it made there, which are returned.
-pub async fn remove(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<Vec<ApiTokenId>> {
+/// Removes a member, if there is one, with the invitations and the API tokens that it made there, and switches off the webhooks that it
+/// answers for.
+pub async fn remove(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    user: UserId,
+    now: Timestamp,
+) -> Result<RemovedMember> {
     withdraw_invitations(tx, workspace, user).await?;
     execute!(
         tx,
@@ -133,11 +152,13 @@ pub async fn remove(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result
             .bind(workspace)
             .bind(user)
     )?;
-    Ok(on!(tx, |c| sqlx::query_scalar(
+    let tokens = on!(tx, |c| sqlx::query_scalar(
         "DELETE FROM api_tokens WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2
          RETURNING id"
     )
     .bind(workspace)
     .bind(user)
-    .fetch_all(c))?)
+    .fetch_all(c))?;
+    let webhooks = webhooks::disable_of_member(tx, workspace, user, WEBHOOK_OFF, now).await?;
+    Ok(RemovedMember { tokens, webhooks })
 }

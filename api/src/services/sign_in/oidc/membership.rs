@@ -44,8 +44,8 @@ pub(super) async fn apply(
     let role = after.or(before).unwrap_or(Role::Asker);
     let there = actor.clone().within(workspace, role);
     let Some(role) = after else {
-        let tokens = db::workspaces::members::remove(tx, workspace, user).await?;
-        return audit.note_removal(tx, &there, user, role, &tokens).await;
+        let removed = db::workspaces::members::remove(tx, workspace, user, now).await?;
+        return audit.note_removal(tx, &there, user, role, &removed).await;
     };
     db::workspaces::members::put(tx, workspace, user, role, now).await?;
     let action = if before.is_some() { AuditAction::RoleChanged } else { AuditAction::MemberJoined };
