@@ -131,6 +131,22 @@ enum UserCommand {
         /// The account's e-mail.
         email: String,
     },
+    /// Give an account another e-mail. Its sign-ins and API tokens go on.
+    Email {
+        /// The account's e-mail.
+        email: String,
+        /// The one that it gets.
+        new: String,
+    },
+    /// Delete an account and its own workspace, with everything in that; what it made in workspaces of others stays there. There is no way
+    /// back. The service refuses the account's credentials from the next request on.
+    Delete {
+        /// The account's e-mail.
+        email: String,
+        /// Delete the workspaces too that nobody else is a member of, and its own one with other members in it.
+        #[arg(long)]
+        with_workspaces: bool,
+    },
     /// Forget who at the provider of OpenID Connect an account belongs to; every earlier sign-in ends. Whoever signs in there next
     /// with the account's e-mail gets it.
     Unlink {
@@ -208,6 +224,10 @@ async fn user(settings: Settings, command: UserCommand) -> Result<(), FatalError
     let id = match command {
         UserCommand::Add { email, admin } => accounts.add(&email, password().await?, admin).await?,
         UserCommand::Admin { email, revoke } => accounts.set_admin(&email, !revoke).await?,
+        UserCommand::Email { email, new } => accounts.set_email(&email, &new).await?,
+        UserCommand::Delete { email, with_workspaces } => {
+            accounts.remove_account(&email, with_workspaces).await?
+        }
         UserCommand::Unlink { email } => accounts.unlink(&email).await?,
         UserCommand::Passwd { email } => accounts.set_password(&email, password().await?).await?,
     };

@@ -29,6 +29,7 @@ in_both_modes!(
     a_wrong_password_and_an_unknown_account_get_the_same_answer,
     sign_up_names_every_field_that_is_wrong,
     one_changes_ones_own_name_and_nothing_that_is_not_ones_to_change,
+    another_e_mail_needs_the_password_and_ends_nothing,
     a_new_password_needs_the_current_one_and_ends_every_earlier_sign_in,
     signing_out_ends_every_sign_in_but_no_api_token,
     a_deleted_account_takes_everything_with_it_and_frees_its_email
@@ -199,15 +200,56 @@ async fn one_changes_ones_own_name_and_nothing_that_is_not_ones_to_change(mode: 
     assert_eq!(ada.read("/users/me").await, renamed);
 
     let others = json!({
-        "id": Uuid::now_v7(), "email": "other@example.com", "isAdmin": true, "createdAt": "2000-01-01",
+        "id": Uuid::now_v7(), "isAdmin": true, "createdAt": "2000-01-01",
         "deletedAt": null, "token_version": 9, "colour": "green", "name": "Somebody Else",
     });
     let refused = Refused::by(ada.patch("/users/me", &others).await);
-    let named = ["colour", "createdAt", "deletedAt", "email", "id", "isAdmin", "token_version"];
+    let named = ["colour", "createdAt", "deletedAt", "id", "isAdmin", "token_version"];
     assert_eq!(refused.paths(), named);
     let wrong = Refused::by(ada.patch("/users/me", &json!({ "name": " " })).await);
     assert_eq!(wrong.paths(), ["name"]);
     assert_eq!(ada.read("/users/me").await, renamed, "a refused change changes nothing");
+}
+
+async fn another_e_mail_needs_the_password_and_ends_nothing(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    service.signed_up("grace@example.com").await;
+    let ada = service.signed_up("ada@example.com").await;
+    let elsewhere = service.client().sign_in("ada@example.com", PASSWORD).await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+    let change = async |email: &str, password: &str| {
+        ada.patch("/users/me", &json!({ "email": email, "currentPassword": password })).await
+    };
+
+    let missing = Refused::by(ada.patch("/users/me", &json!({ "email": "new@example.com" })).await);
+    assert_eq!(missing.paths(), ["currentPassword"]);
+    let wrong = change("new@example.com", "not the password").await;
+    assert_eq!(Refused::by(wrong).paths(), ["currentPassword"]);
+    for email in ["", "nobody", "new@example.com\u{200b}"] {
+        assert_eq!(Refused::by(change(email, PASSWORD).await).paths(), ["email"], "{email:?}");
+    }
+    let (status, taken) = change(" GRACE@example.com", PASSWORD).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{taken:#}");
+    assert_eq!(&ada.read("/users/me").await, ada.user(), "a refused change changes nothing");
+
+    let changed = data(change(" Countess@example.com ", PASSWORD).await);
+    assert_eq!(changed["email"], "Countess@example.com", "as written, without the spaces");
+    for client in [&ada, &elsewhere, &ada.with_token(text(&token["token"]))] {
+        assert_eq!(client.read("/users/me").await, changed, "it goes on");
+    }
+    assert_eq!(sign_in(&service, "ada@example.com", PASSWORD).await.0, StatusCode::UNAUTHORIZED);
+    let again = service.client().sign_in("countess@EXAMPLE.com", PASSWORD).await;
+    assert_eq!(again.user(), &changed);
+    let log = ada.read(&format!("/workspaces/{}/audit", id(&changed))).await;
+    let mut lines = log.as_array().expect("a list").iter();
+    let line = lines.find(|line| line["action"] == "email_changed").expect("a line");
+    let both = json!({ "from": "ada@example.com", "to": "Countess@example.com" });
+    assert_eq!(line["details"], both, "{line:#}");
+
+    let spelled = data(change("countess@example.com", PASSWORD).await);
+    assert_eq!(spelled["email"], "countess@example.com", "one's own e-mail is not taken");
+    let newcomer = service.signed_up("ada@example.com").await;
+    assert_ne!(id(newcomer.user()), id(&changed), "the one that it had is free");
 }
 
 async fn a_new_password_needs_the_current_one_and_ends_every_earlier_sign_in(mode: Mode) {

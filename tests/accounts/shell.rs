@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::{sign_in, sign_up, text};
 use crate::support::{
-    client::PASSWORD,
+    client::{PASSWORD, id},
     db::Database,
     in_both_modes, on_postgres_too,
     service::{Mode, Service, Setup},
@@ -21,7 +21,9 @@ use crate::support::{
 
 in_both_modes!(
     the_shell_adds_accounts_to_a_closed_service,
-    a_password_set_from_the_shell_ends_earlier_sign_ins
+    a_password_set_from_the_shell_ends_earlier_sign_ins,
+    the_shell_changes_an_e_mail_and_ends_nothing,
+    the_shell_deletes_an_account_and_no_workspace_that_it_was_not_told_to
 );
 
 on_postgres_too!(the_shell_adds_accounts_to_a_closed_service);
@@ -81,6 +83,97 @@ async fn a_password_set_from_the_shell_ends_earlier_sign_ins(mode: Mode) {
     assert!(actions.clone().any(|action| action == "password_changed"), "{log:#}");
     ada.with_token(text(&token["token"])).read("/users/me").await;
     grace.read("/users/me").await;
+}
+
+async fn the_shell_changes_an_e_mail_and_ends_nothing(mode: Mode) {
+    let mut shell = Shell::start(mode, "open").await;
+    let ada = shell.service.signed_up("ada@example.com").await;
+    shell.service.signed_up("grace@example.com").await;
+    for (old, new, named) in [
+        ("nobody@example.com", "new@example.com", "no such account"),
+        ("ada@example.com", "GRACE@example.com", "account with this e-mail already"),
+        ("ada@example.com", "nobody", "must be an e-mail address"),
+    ] {
+        let refused = shell.run(&["user", "email", old, new], "").await;
+        assert!(!refused.status.success(), "{new}: {refused:?}");
+        assert!(said(&refused).contains(named), "{new}: {}", said(&refused));
+    }
+    let done = shell.run(&["user", "email", "ADA@example.com", "new@example.com"], "").await;
+    assert!(done.status.success(), "{done:?}");
+
+    shell.service.restart().await;
+    assert_eq!(ada.read("/users/me").await["email"], "new@example.com");
+    assert_eq!(sign_in(&shell.service, "ada@example.com", PASSWORD).await.0, StatusCode::UNAUTHORIZED);
+    shell.service.client().sign_in("new@example.com", PASSWORD).await;
+}
+
+async fn the_shell_deletes_an_account_and_no_workspace_that_it_was_not_told_to(mode: Mode) {
+    let mut shell = Shell::start(mode, "open").await;
+    let ada = shell.service.signed_up("ada@example.com").await;
+    let bob = shell.service.signed_up("bob@example.com").await;
+    let shared = ada.create("/workspaces", &json!({ "name": "Team" })).await;
+    let (team, inside) = (id(&shared), ada.in_workspace(id(&shared)));
+    let invitation =
+        inside.create(&format!("/workspaces/{team}/invitations"), &json!({ "role": "editor" })).await;
+    bob.create("/invitations/accept", &json!({ "token": invitation["token"] })).await;
+    let alone = ada.create("/workspaces", &json!({ "name": "Attic" })).await;
+
+    let delete = ["user", "delete", "Ada@example.com"];
+    let with_workspaces = ["user", "delete", "ada@example.com", "--with-workspaces"];
+    for arguments in [&delete[..], &with_workspaces] {
+        let refused = shell.run(arguments, "").await;
+        assert!(!refused.status.success(), "{refused:?}");
+        let told = said(&refused);
+        assert!(told.contains("last owner of the workspace") && told.contains(team), "{told}");
+    }
+    let promote = ["workspace", "member", team, "bob@example.com", "--role", "owner"];
+    let promoted = shell.run(&promote, "").await;
+    assert!(promoted.status.success(), "{promoted:?}");
+    let refused = shell.run(&delete, "").await;
+    assert!(!refused.status.success(), "{refused:?}");
+    let told = said(&refused);
+    assert!(
+        told.contains("Attic") && told.contains(id(&alone)) && told.contains("--with-workspaces"),
+        "{told}"
+    );
+    let done = shell.run(&with_workspaces, "").await;
+    assert!(done.status.success(), "{done:?}");
+    assert!(!shell.run(&with_workspaces, "").await.status.success(), "it is gone");
+
+    shell.service.restart().await;
+    assert_eq!(ada.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(sign_in(&shell.service, "ada@example.com", PASSWORD).await.0, StatusCode::UNAUTHORIZED);
+    let log = bob.in_workspace(team).read(&format!("/workspaces/{team}/audit")).await;
+    let mut lines = log.as_array().expect("a list").iter();
+    assert!(lines.any(|line| line["action"] == "member_removed"), "{log:#}");
+    let again = shell.service.signed_up("ada@example.com").await;
+    assert_ne!(id(again.user()), id(ada.user()), "the e-mail is free");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shell_deletes_an_account_beside_the_running_service() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let bob = service.signed_up("bob@example.com").await;
+    let path = format!("/workspaces/{}/invitations", id(ada.user()));
+    let invitation = ada.create(&path, &json!({ "role": "editor" })).await;
+    bob.create("/invitations/accept", &json!({ "token": invitation["token"] })).await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+
+    let delete = ["user", "delete", "ada@example.com", "--with-workspaces"];
+    let refused = lectern(&delete[..3], "", service.data_dir(), &[]).await;
+    assert!(!refused.status.success(), "{refused:?}");
+    assert!(
+        said(&refused).contains("own workspace") && said(&refused).contains("other members"),
+        "{refused:?}"
+    );
+    ada.read("/users/me").await;
+    let done = lectern(&delete, "", service.data_dir(), &[]).await;
+    assert!(done.status.success(), "{}", said(&done));
+    for client in [&ada, &ada.with_token(text(&token["token"]))] {
+        assert_eq!(client.get("/users/me").await.0, StatusCode::UNAUTHORIZED, "from the next request on");
+    }
+    bob.read("/users/me").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -164,6 +164,23 @@ async fn a_new_password_is_said_to_be_set_where_somebody_signs_in_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_e_mail_is_changed_on_the_page_of_the_account_by_the_password() {
+    let service = service().await;
+    service.signed_up("ada@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let form =
+        |password: &'static str| [("email:text", "countess@example.com"), ("currentPassword", password)];
+    let refused = visits.submit("/account", &form("not the password")).await;
+    assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(read(&visits, "/account").await.contains("<dd>ada@example.com</dd>"));
+    let changed = visits.submit("/account", &form(PASSWORD)).await;
+    assert_eq!(location(&changed), "./account?said=saved");
+    assert!(read(&visits, "/account").await.contains("<dd>countess@example.com</dd>"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_last_owner_is_told_the_name_of_the_workspace() {
     let joined = Team::with("editor").await;
     let mut visits = joined.visits("ada@example.com").await;

@@ -5,9 +5,12 @@ use serde_json::json;
 use url::Url;
 
 use super::provider::{Browser, PUBLIC, Provider, verified};
-use crate::support::{
-    client::{Client, PASSWORD},
-    service::{Mode, Service},
+use crate::{
+    accounts::shell::lectern,
+    support::{
+        client::{Client, PASSWORD},
+        service::{Mode, Service},
+    },
 };
 
 async fn sign_in(service: &Service, email: &str, password: &str) -> (StatusCode, String) {
@@ -69,6 +72,27 @@ async fn admins_may_keep_their_passwords_for_the_day_on_which_the_provider_is_aw
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_takes_the_e_mail_of_somebody_whom_the_provider_may_still_send() {
+    let Some(provider) = Provider::start().await else { return };
+    let service = provider.set(Service::in_mode(Mode::Embedded)).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let change = json!({ "email": "grace@example.com", "currentPassword": PASSWORD });
+    let (status, answer) = ada.patch("/users/me", &change).await;
+    assert_eq!(
+        (status, &answer["error"]["code"]),
+        (StatusCode::FORBIDDEN, &json!("email_fixed")),
+        "{answer:#}"
+    );
+    provider.knows("grace", &verified("grace@example.com"));
+    let grace = Browser::new(&service).sign_in("grace").await;
+    assert_ne!(grace.user()["id"], ada.user()["id"]);
+    let email = ["user", "email", "ada@example.com", "countess@example.com"];
+    let done = lectern(&email, "", service.data_dir(), &[]).await;
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(ada.read("/users/me").await["email"], "countess@example.com");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_password_that_is_switched_off_is_not_needed_to_delete_an_account() {
     let Some(provider) = Provider::start().await else { return };
     let (service, ada) = restarted(&provider, "admins").await;
@@ -85,6 +109,7 @@ async fn a_password_that_is_switched_off_is_not_needed_to_delete_an_account() {
     let account = browser.send(Method::GET, &at("/account"), None).await.text().await.expect("a text");
     assert!(!account.contains("type=\"password\""), "{account}");
     assert!(account.contains("signed in within the last ten minutes"), "{account}");
+    assert!(account.contains("ask the operator of this service to change it"), "{account}");
     let grace = Browser::new(&service).sign_in("grace").await;
     let (status, answer) = grace.delete_with("/users/me", &wrong).await;
     assert_eq!(status, StatusCode::OK, "{answer:#}");

@@ -40,6 +40,8 @@ struct AccountPage {
     /// The account may use one.
     passwords: bool,
     has_password: bool,
+    /// People sign in with a provider of OpenID Connect too, so that their e-mails are the operator's to change.
+    has_provider: bool,
 }
 
 /// Shows it.
@@ -60,12 +62,13 @@ pub(super) async fn show(
         is_personal: visitor.frame.workspace_id == WorkspaceId::from(user),
         passwords,
         has_password: accounts.has_password(&visitor.actor()).await?,
+        has_provider: runtime.settings.oidc.is_some(),
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
-/// Changes its name or its password.
+/// Changes its name, its e-mail or its password.
 #[handler]
 pub(super) async fn change(
     State(accounts): State<AccountService>,

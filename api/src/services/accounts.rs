@@ -1,19 +1,20 @@
 //! Accounts: signing up, and what their owners change.
 
 mod problems;
+mod removal;
 mod shell;
 
-use std::{net::IpAddr, time::Duration};
+use std::net::IpAddr;
 
 use lectern_db::{self as db, Db, DbError, Tx, singletons};
 use lectern_derive::RequestBody;
 use lectern_jobs::JobQueue;
 use lectern_shared::{
-    clock::{Clock, Timestamp},
+    clock::Clock,
     config::SignUp,
-    ids::{UserId, WorkspaceId},
+    ids::UserId,
     model::{
-        audit::AuditAction,
+        audit::{AuditAction, AuditDetails},
         user::{User, email_key},
         workspace::Role,
     },
@@ -27,20 +28,19 @@ use super::{
     sign_in::{PasswordHashPool, SignInService, SignedInUser, oidc::at_home},
 };
 use crate::{
-    error::{ApiError, ApiErrorKind},
+    error::ApiError,
     fields::{FieldRule, JsonFields},
 };
 
 pub(crate) use problems::email_problem;
 use problems::password_problem;
+pub(crate) use removal::{AccountRemoval, RemovalProof};
 pub use shell::AccountError;
 
 /// The row that the first account claims.
 const FIRST: &str = "first-account";
 /// Longest text that is looked at as a new password, in characters.
 const LOOKED_AT: usize = 10_000;
-/// How old a sign-in may be that stands for the password of an account that has none, or may not use it.
-const FRESH: Duration = Duration::from_mins(10);
 
 /// A new account.
 #[derive(RequestBody, ToSchema)]
@@ -68,30 +68,17 @@ pub(crate) struct AccountChange {
     /// How its owner is called.
     #[schema(nullable = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
     pub(crate) name: Option<String>,
+    /// Another e-mail address to sign in with. Sign-ins and API tokens go on.
+    #[schema(nullable = false, format = "email", min_length = 3, max_length = 254)]
+    #[body(with = new_email)]
+    pub(crate) email: Option<String>,
     /// A new password. It ends every sign-in; API tokens stay as they are.
     #[schema(value_type = Option<String>, nullable = false, format = Password, min_length = 8, max_length = 256)]
     #[body(with = new_password)]
     pub(crate) password: Option<SecretString>,
-    /// The password so far; required to set a new one.
+    /// The password so far; required to set a new one, or another e-mail address.
     #[schema(value_type = Option<String>, nullable = false, format = Password, max_length = 10_000)]
     pub(crate) current_password: Option<SecretString>,
-}
-
-/// The proof that one may delete an account.
-#[derive(RequestBody, ToSchema)]
-#[schema(as = UserRemoval)]
-pub(crate) struct AccountRemoval {
-    /// The account's password, if it has one that it may use.
-    #[schema(value_type = Option<String>, format = Password, max_length = 10_000)]
-    pub(crate) password: Option<SecretString>,
-}
-
-/// What proves that it is its owner who deletes an account.
-pub(crate) struct RemovalProof<'a> {
-    /// Its password.
-    pub(crate) password: Option<SecretString>,
-    /// The credential in hand. Where the account has no password that it may use, a sign-in of a moment ago is enough.
-    pub(crate) credential: Option<&'a str>,
 }
 
 fn email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
@@ -100,6 +87,14 @@ fn email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
         fields.refuse(rule.name, problem);
     }
     email
+}
+
+fn new_email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+    let email = fields.optional_text(rule.name, rule.max_length)?;
+    if let Some(problem) = email_problem(&email) {
+        fields.refuse(rule.name, problem);
+    }
+    Some(email)
 }
 
 /// A password, which has to be there.
@@ -120,8 +115,13 @@ fn new_password(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<SecretS
 }
 
 fn check_current_password(change: &AccountChange, fields: &mut JsonFields<'_>) {
-    if change.password.is_some() && change.current_password.is_none() {
+    if change.current_password.is_some() {
+        return;
+    }
+    if change.password.is_some() {
         fields.refuse("currentPassword", "is required to change the password");
+    } else if change.email.is_some() {
+        fields.refuse("currentPassword", "is required to change the e-mail");
     }
 }
 
@@ -203,7 +203,10 @@ impl AccountService {
         self.sign_ins.sign_in_new(user, address, origin).await
     }
 
-    /// Changes the name or the password of an account, which is as it is returned afterwards.
+    /// Changes the name, the e-mail or the password of an account, which is as it is returned afterwards.
+    ///
+    /// # Errors
+    /// When the current password is wrong or may not be used; when the e-mail is another account's, or is not its owner's to change.
     pub(crate) async fn change(
         &self,
         actor: &Actor,
@@ -211,23 +214,52 @@ impl AccountService {
         address: IpAddr,
     ) -> Result<User, ApiError> {
         let id = actor.account()?;
-        let AccountChange { name, password, current_password } = change;
-        let mut hash = None;
-        if let (Some(new), Some(current)) = (password, current_password) {
-            let is_admin = db::accounts::find(&self.db, id).await?.is_some_and(|user| user.is_admin);
-            self.sign_ins.allow_password(is_admin)?;
-            self.sign_ins.check_password(actor, current, "currentPassword", address).await?;
-            hash = Some(self.passwords.turn(address).await?.hash(new).await?);
+        let AccountChange { name, email, password, current_password } = change;
+        let before = db::accounts::find(&self.db, id).await?.ok_or_else(unknown)?;
+        if email.is_some() {
+            self.sign_ins.allow_new_email()?;
         }
+        if email.is_some() || password.is_some() {
+            self.sign_ins.allow_password(before.is_admin)?;
+            let missing = || ApiError::invalid_field("currentPassword", "is required");
+            let current = current_password.ok_or_else(missing)?;
+            self.sign_ins.check_password(actor, current, "currentPassword", address).await?;
+        }
+        let hash = match password {
+            Some(new) => Some(self.passwords.turn(address).await?.hash(new).await?),
+            None => None,
+        };
+        let at_home = actor.clone().within(id.into(), Role::Owner);
         let mut tx = self.db.begin().await?;
         let name = name.as_deref().map(str::trim);
         let user = db::accounts::update(&mut tx, id, name, hash.as_deref(), self.clock.now()).await?;
-        let user = user.ok_or_else(unknown)?;
+        let mut user = user.ok_or_else(unknown)?;
         if hash.is_some() {
-            let at_home = actor.clone().within(id.into(), Role::Owner);
             self.audit.note(&mut tx, &at_home, AuditAction::PasswordChanged, "user", id).await?;
         }
+        if let Some(email) = email {
+            user = self.put_email(&mut tx, &at_home, &before, &email).await?;
+            self.sign_ins.remember_address(&mut tx, &user, address).await?;
+        }
         tx.commit().await?;
+        Ok(user)
+    }
+
+    /// Gives an account another e-mail, and notes both in the log of its own workspace, where this actor is. Its sign-ins and tokens go on.
+    async fn put_email(
+        &self,
+        tx: &mut Tx,
+        at_home: &Actor,
+        before: &User,
+        email: &str,
+    ) -> Result<User, ApiError> {
+        let (id, email) = (before.id, email.trim());
+        let changed = db::accounts::set_email(tx, id, email, &email_key(email), self.clock.now()).await;
+        let user = changed.map_err(taken)?.ok_or_else(unknown)?;
+        if before.email != email {
+            let details = AuditDetails::change(Some(before.email.as_str()), Some(email));
+            self.audit.note_with(tx, at_home, AuditAction::EmailChanged, "user", id, details).await?;
+        }
         Ok(user)
     }
 
@@ -235,97 +267,6 @@ impl AccountService {
     pub(crate) async fn has_password(&self, actor: &Actor) -> Result<bool, ApiError> {
         let found = db::accounts::find_credentials(&self.db, actor.account()?).await?;
         Ok(found.ok_or_else(unknown)?.password_hash != NO_PASSWORD)
-    }
-
-    /// Whether it is by its password that its owner proves to delete the account: one that is switched off proves nothing, and who signs
-    /// in with the provider may not know it any more.
-    async fn is_proved_by_password(&self, actor: &Actor) -> Result<bool, ApiError> {
-        let found = db::accounts::find_credentials(&self.db, actor.account()?).await?.ok_or_else(unknown)?;
-        let may_use_it = self.sign_ins.allow_password(found.user.is_admin).is_ok();
-        Ok(may_use_it && found.password_hash != NO_PASSWORD)
-    }
-
-    /// Deletes an account and everything that belongs to it.
-    ///
-    /// # Errors
-    /// 403 when the account has no password that it may use, and the credential is no sign-in of a moment ago.
-    pub(crate) async fn delete(
-        &self,
-        actor: &Actor,
-        proof: RemovalProof<'_>,
-        address: IpAddr,
-    ) -> Result<(), ApiError> {
-        let (user, now) = (actor.account()?, self.jobs.now());
-        if self.is_proved_by_password(actor).await? {
-            let missing = || ApiError::invalid_field("password", "is required");
-            let password = proof.password.ok_or_else(missing)?;
-            self.sign_ins.check_password(actor, password, "password", address).await?;
-        } else {
-            let sign_in = proof.credential.and_then(|credential| self.sign_ins.claims(credential));
-            let now = self.clock.now();
-            let is_proof = sign_in.is_some_and(|claims| claims.sub == user && is_fresh(claims.iat, now));
-            if !is_proof {
-                return Err(sign_in_again());
-            }
-        }
-        let mut tx = self.db.begin_essential().await?;
-        let (left, stay) = self.leave_workspaces(&mut tx, user).await?;
-        for workspace in &left {
-            db::workspaces::close(&mut tx, *workspace, now).await?;
-        }
-        // The log of its own workspace goes with the account; those who stay in others read there what became of a member.
-        for (workspace, role) in stay {
-            let there = actor.clone().within(workspace, role);
-            let removed = db::workspaces::members::remove(&mut tx, workspace, user, now).await?;
-            self.audit.note_removal(&mut tx, &there, user, role, &removed).await?;
-        }
-        db::accounts::close(&mut tx, user, now).await?;
-        tx.commit().await?;
-        tracing::info!(%user, "account deleted");
-        let removed = async {
-            let mut tx = self.db.begin_essential().await?;
-            for workspace in left {
-                db::workspaces::delete(&mut tx, workspace, now).await?;
-            }
-            db::accounts::delete(&mut tx, user, now).await?;
-            tx.commit().await
-        };
-        if let Err(error) = removed.await {
-            // It is ended for good by now; the sweeper does the rest.
-            tracing::warn!(%error, %user, "what a deleted account owned is removed later");
-        }
-        Ok(())
-    }
-
-    /// The shared workspaces that nobody is a member of but this account, which go with it; and the others, with its role in each.
-    ///
-    /// # Errors
-    /// When another one would have members and no owner.
-    async fn leave_workspaces(
-        &self,
-        tx: &mut Tx,
-        user: UserId,
-    ) -> Result<(Vec<WorkspaceId>, Vec<(WorkspaceId, Role)>), ApiError> {
-        let (mut alone, mut stay) = (Vec::new(), Vec::new());
-        for workspace in db::workspaces::members::joined_by(tx, user).await? {
-            // Its role is read after this: another owner may leave at this moment.
-            db::locks::lock_workspace(tx, workspace).await?;
-            let Some(member) = db::workspaces::members::find(tx, workspace, user).await? else { continue };
-            if !db::workspaces::members::has_others(tx, workspace, user).await? {
-                alone.push(workspace);
-            } else if member.role == Role::Owner
-                && !db::workspaces::members::has_other_owner(tx, workspace, user).await?
-            {
-                let name = db::workspaces::name(tx, workspace).await?;
-                let message = format!(
-                    "You are the last owner of the workspace “{name}”. Make another member an owner, or delete it, first."
-                );
-                return Err(ApiError::new(ApiErrorKind::Conflict, "last_owner", message));
-            } else {
-                stay.push((workspace, member.role));
-            }
-        }
-        Ok((alone, stay))
     }
 
     /// Adds an account without a password, whose e-mail the provider of OpenID Connect has verified, if the settings let anyone.
@@ -396,28 +337,23 @@ impl AccountService {
             password_hash,
             is_admin,
         };
-        db::accounts::insert(tx, &user, self.clock.now()).await.map_err(|error| match error {
-            DbError::Duplicate => ApiError::conflict("There is an account with this e-mail already."),
-            error @ (DbError::Full(_)
-            | DbError::Failed(_)
-            | DbError::CommitUnknown(_)
-            | DbError::Unreadable(_)) => error.into(),
-        })
+        db::accounts::insert(tx, &user, self.clock.now()).await.map_err(taken)
+    }
+}
+
+/// What is said of an e-mail that could not be stored.
+fn taken(error: DbError) -> ApiError {
+    match error {
+        DbError::Duplicate => ApiError::conflict("There is an account with this e-mail already."),
+        error @ (DbError::Full(_)
+        | DbError::Failed(_)
+        | DbError::CommitUnknown(_)
+        | DbError::Unreadable(_)) => error.into(),
     }
 }
 
 fn closed() -> ApiError {
     ApiError::forbidden("This service takes no sign-ups. Ask its operator for an account.")
-}
-
-/// Whether a sign-in of that second is of a moment ago.
-fn is_fresh(signed_in_at: i64, now: Timestamp) -> bool {
-    signed_in_at >= now.minus(FRESH).as_secs()
-}
-
-fn sign_in_again() -> ApiError {
-    let message = "Sign in again with the provider, and delete the account within ten minutes.";
-    ApiError::new(ApiErrorKind::Forbidden, "sign_in_again", message)
 }
 
 fn unknown() -> ApiError {
@@ -434,13 +370,6 @@ mod tests {
     fn wrong(body: &Value) -> Vec<String> {
         let Err(error) = validate::<AccountChange>(body) else { return Vec::new() };
         error.fields.into_iter().map(|field| field.path).collect()
-    }
-
-    #[test]
-    fn a_sign_in_stands_for_a_password_for_ten_minutes() {
-        let signed_in = Timestamp::from_micros(1_800_000_000_000_000);
-        let after = |minutes| is_fresh(signed_in.as_secs(), signed_in.plus(Duration::from_mins(minutes)));
-        assert_eq!([0, 10, 11].map(after), [true, true, false]);
     }
 
     #[test]

@@ -136,20 +136,26 @@ async fn me(caller: Caller) -> ApiResult {
 
 /// Change your account
 ///
-/// Changes the name, or the password with the help of the current one. A new password ends every earlier sign-in, this one
-/// included: sign in again with the new one. Wrong current passwords are counted as failed sign-ins are.
+/// Changes the name, or the e-mail address or the password with the help of the current one. A new password ends every earlier sign-in,
+/// this one included: sign in again with the new one. With another e-mail address sign-ins and API tokens go on; nobody else may have it.
+/// Wrong current passwords are counted as failed sign-ins are. Where the operator has set a provider of OpenID Connect, people are found
+/// by their e-mail addresses, which only the operator changes then (403 `email_fixed`).
 #[utoipa::path(
     patch,
     path = "/users/me",
     tag = "Accounts",
     operation_id = "updateMe",
     request_body(content = AccountChange, example = json!({"name": "Ada King"})),
-    responses((
-        status = 200,
-        description = "Your account as it is now",
-        body = inline(SuccessResponse<UserView>),
-        example = json!({"success": true, "data": example()}),
-    )),
+    responses(
+        (
+            status = 200,
+            description = "Your account as it is now",
+            body = inline(SuccessResponse<UserView>),
+            example = json!({"success": true, "data": example()}),
+        ),
+        (status = 403, description = "The e-mail address is the operator's to change (`email_fixed`), or passwords are switched off (`passwords_off`)"),
+        (status = 409, description = "Another account has this e-mail address"),
+    ),
 )]
 #[handler]
 async fn change(

@@ -225,6 +225,27 @@ pub async fn update(
     .fetch_optional(c))?)
 }
 
+/// Gives an account another e-mail, folded as in [`NewUser`]; none when there is no such account.
+/// [`DbError::Duplicate`](crate::DbError::Duplicate) when another one has it. No credential ends.
+pub async fn set_email(
+    tx: &mut Tx,
+    id: UserId,
+    email: &str,
+    email_key: &str,
+    now: Timestamp,
+) -> Result<Option<User>> {
+    Ok(on!(tx, |c| sqlx::query_as(
+        "UPDATE users SET email = $2, email_key = $3,
+                          updated_at = CASE WHEN email = $2 THEN updated_at ELSE $4 END
+         WHERE id = $1 AND deleted_at IS NULL RETURNING *"
+    )
+    .bind(id)
+    .bind(email)
+    .bind(email_key)
+    .bind(now)
+    .fetch_optional(c))?)
+}
+
 /// Makes an account one that may use the operator's endpoints, or takes that away; none when there is no such account.
 pub async fn set_admin(tx: &mut Tx, id: UserId, is_admin: bool) -> Result<Option<User>> {
     Ok(on!(tx, |c| {

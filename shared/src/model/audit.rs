@@ -17,6 +17,8 @@ text_enum! {
         SignedOut => "signed_out",
         /// A password was changed.
         PasswordChanged => "password_changed",
+        /// An account got another e-mail.
+        EmailChanged => "email_changed",
         /// An account was linked to somebody at the provider of OpenID Connect, who can sign in to it from then on.
         IdentityLinked => "identity_linked",
         /// A workspace was made.

@@ -7,12 +7,15 @@ use lectern_shared::{
     ids::UserId,
     model::{
         audit::{AuditAction, AuditDetails},
-        user::email_key,
+        user::{User, email_key},
     },
 };
 use secrecy::SecretString;
 
-use super::{AccountOrigin, AccountService, NewAccount, email_problem, password_problem, unknown};
+use super::{
+    AccountOrigin, AccountService, NewAccount, email_problem, password_problem, removal::RemovalOrder,
+    unknown,
+};
 use crate::{error::ApiError, services::workspaces::operator::operator};
 
 /// Where the operator's shell is, and nobody else who waits for a turn in its process.
@@ -66,6 +69,39 @@ impl AccountService {
         Ok(change.await?)
     }
 
+    /// Gives an account another e-mail. Its sign-ins and tokens go on.
+    ///
+    /// # Errors
+    /// When there is no such account, or the e-mail cannot be used, or is another account's.
+    pub async fn set_email(&self, email: &str, new: &str) -> Result<UserId, AccountError> {
+        if let Some(problem) = email_problem(new) {
+            return Err(AccountError(format!("the e-mail {new:?} {problem}")));
+        }
+        let change = async {
+            let before = self.account_of(email).await?;
+            let mut tx = self.db.begin().await?;
+            self.put_email(&mut tx, &operator(before.id.into()), &before, new).await?;
+            tx.commit().await?;
+            Ok::<_, ApiError>(before.id)
+        };
+        Ok(change.await?)
+    }
+
+    /// Deletes an account and everything that belongs to it. There is no way back.
+    ///
+    /// # Errors
+    /// When there is no such account; when another workspace would have members and no owner; and, unless workspaces may go with it,
+    /// when one has no other member, or its own one has others.
+    pub async fn remove_account(&self, email: &str, with_workspaces: bool) -> Result<UserId, AccountError> {
+        let removal = async {
+            let user = self.id_of(email).await?;
+            let order = RemovalOrder::Operator { with_workspaces };
+            self.remove(&operator(user.into()), user, order).await?;
+            Ok::<_, ApiError>(user)
+        };
+        Ok(removal.await?)
+    }
+
     /// Makes an account an admin, or takes that away. It counts from the account's next request on.
     ///
     /// # Errors
@@ -99,10 +135,14 @@ impl AccountService {
         Ok(change.await?)
     }
 
-    /// The account with an e-mail.
     async fn id_of(&self, email: &str) -> Result<UserId, ApiError> {
+        Ok(self.account_of(email).await?.id)
+    }
+
+    /// The account with an e-mail.
+    async fn account_of(&self, email: &str) -> Result<User, ApiError> {
         let found = db::accounts::find_by_email(&self.db, &email_key(email)).await?;
-        Ok(found.ok_or_else(unknown)?.user.id)
+        Ok(found.ok_or_else(unknown)?.user)
     }
 
     /// Ends a change of an account, which is noted in the log of its own workspace.

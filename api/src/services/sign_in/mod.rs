@@ -8,7 +8,7 @@ mod passwords;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use lectern_db::{
-    self as db, Db,
+    self as db, Db, DbError, Tx,
     known_addresses::{self, KNOWN_FOR},
 };
 use lectern_derive::RequestBody;
@@ -169,6 +169,19 @@ impl SignInService {
         }
     }
 
+    /// Whether people change the e-mails of their accounts themselves.
+    ///
+    /// # Errors
+    /// Where there is a provider of OpenID Connect: whoever took a colleague's e-mail would have the account that the colleague is
+    /// signed in to when they first come from there.
+    pub(super) fn allow_new_email(&self) -> Result<(), ApiError> {
+        let Some(provider) = &self.provider else { return Ok(()) };
+        let message = format!(
+            "Who signs in with {provider} is found by the e-mail here, so nobody changes their own. Ask the operator of this service."
+        );
+        Err(ApiError::new(ApiErrorKind::Forbidden, "email_fixed", message))
+    }
+
     /// Signs in somebody who is at this address and has proved otherwise who it is: by making the account at this moment, or by the
     /// provider of OpenID Connect.
     pub(super) async fn sign_in_new(
@@ -212,6 +225,17 @@ impl SignInService {
             return Ok(());
         }
         Err(ApiError::invalid_field(field, "is not the account's password"))
+    }
+
+    /// Notes that an account whose e-mail was changed is known at this address. Where else it was known is so by the e-mail that it had.
+    pub(super) async fn remember_address(
+        &self,
+        tx: &mut Tx,
+        user: &User,
+        address: IpAddr,
+    ) -> Result<(), DbError> {
+        let hash = SignInOrigin::new(&email_key(&user.email), address).hash(&self.keyring);
+        known_addresses::remember(tx, user.id, &hash, self.clock.now(), KNOWN).await
     }
 
     /// What a JSON web token says; none when it is not ours or has ended. Whether its account has ended it is to be looked up.

@@ -41,10 +41,11 @@ struct AuditEventView {
     at: Timestamp,
     /// Who did it.
     actor: AuditActorView,
-    /// What was done: `account_created`, `signed_in`, `signed_out`, `password_changed`, `identity_linked`, `workspace_created`,
-    /// `workspace_changed`, `workspace_deleted`, `member_invited`, `invitation_withdrawn`, `member_joined`, `role_changed`,
-    /// `member_removed`, `token_created`, `token_deleted`, `secret_changed`, `webhook_created`, `webhook_enabled`, `webhook_disabled`,
-    /// `agent_created`, `tool_created`, `source_created`, `address_changed`, `published`, `unpublished`, `deleted` or `exported`; later versions may have more.
+    /// What was done: `account_created`, `signed_in`, `signed_out`, `password_changed`, `email_changed`, `identity_linked`,
+    /// `workspace_created`, `workspace_changed`, `workspace_deleted`, `member_invited`, `invitation_withdrawn`, `member_joined`,
+    /// `role_changed`, `member_removed`, `token_created`, `token_deleted`, `secret_changed`, `webhook_created`, `webhook_enabled`,
+    /// `webhook_disabled`, `agent_created`, `tool_created`, `source_created`, `address_changed`, `published`, `unpublished`, `deleted` or
+    /// `exported`; later versions may have more.
     #[schema(value_type = String)]
     action: AuditAction,
     /// What it was done to.
@@ -55,9 +56,9 @@ struct AuditEventView {
     /// The request's id, as its `x-request-id` was; null when it was no request but a command, or a run of a source.
     #[schema(required = true)]
     request_id: Option<String>,
-    /// What is said further, texts by names, such as the roles `from` and `to` of a member, or `name.from` and `name.to` of a workspace
-    /// (`none` where something was or is not set); null when there is nothing. Of addresses it has the scheme, host and port alone; where
-    /// these stay, `differs` says that the rest changed.
+    /// What is said further, texts by names, such as the roles `from` and `to` of a member, the e-mails of an account, or `name.from` and
+    /// `name.to` of a workspace (`none` where something was or is not set); null when there is nothing. Of addresses it has the scheme, host
+    /// and port alone; where these stay, `differs` says that the rest changed.
     #[schema(value_type = Option<Object>, required = true)]
     details: Option<AuditDetails>,
 }

@@ -101,6 +101,27 @@ async fn an_e_mail_signs_up_once() {
 }
 
 #[tokio::test]
+async fn an_e_mail_is_changed_to_one_that_no_other_account_has() {
+    for t in &both().await {
+        let (id, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        for (email, now, changed_at) in
+            [("New@example.com", 5, 5), ("New@example.com", 6, 5), ("new@example.com", 7, 7)]
+        {
+            let changed = commit!(t.db, |tx| accounts::set_email(tx, id, email, "new@example.com", at(now)));
+            let changed = changed.unwrap();
+            assert_eq!((&*changed.email, changed.updated_at), (email, at(changed_at)), "{}", t.name);
+            assert_eq!(changed.token_version, 0, "{}: sign-ins go on", t.name);
+        }
+        let mut tx = t.db.begin().await.unwrap();
+        let refused = accounts::set_email(&mut tx, other, "NEW@example.com", "new@example.com", at(8)).await;
+        assert!(matches!(refused, Err(DbError::Duplicate)), "{}: {refused:?}", t.name);
+        drop(tx);
+        let found = accounts::find_by_email(&t.db, "new@example.com").await.unwrap().unwrap();
+        assert_eq!(found.user.id, id, "{}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn a_new_password_ends_sessions_and_a_new_name_does_not() {
     for t in &both().await {
         let (id, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
