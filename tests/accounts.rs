@@ -1,5 +1,6 @@
 //! Accounts, and the credentials that open the service.
 
+mod export;
 pub mod shell;
 mod tokens;
 

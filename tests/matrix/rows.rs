@@ -41,6 +41,7 @@ pub fn rows() -> Vec<Row> {
         row("POST /auth/sign-in", Json(json!({ "email": "<email>", "password": PASSWORD }))),
         row("GET /users/me", None),
         row("PATCH /users/me", Json(json!({ "name": "Somebody" }))),
+        row("GET /users/me/export", None),
         // API tokens
         row("POST /api-tokens", Json(json!({ "description": "for the build" }))),
         row("POST /api-tokens", Json(json!({ "description": "for a page", "agentId": "<helper>" }))),
@@ -420,7 +421,8 @@ impl Row {
     /// Whether API tokens may not make the request, or not about the thing that it names.
     pub fn needs_sign_in(&self) -> bool {
         let makes_one = self.method == Method::POST && self.target == "/workspaces";
-        makes_one || matches!(self.target, "/invitations/accept" | "/workspaces/<shared>")
+        makes_one
+            || matches!(self.target, "/invitations/accept" | "/users/me/export" | "/workspaces/<shared>")
     }
 
     /// The JSON body with the ids of these things, if it has one.

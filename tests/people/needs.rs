@@ -29,6 +29,7 @@ pub(super) const NEEDS: [(&str, Need); 169] = [
     ("GET /users/me", Need::Account),
     ("PATCH /users/me", Need::Account),
     ("DELETE /users/me", Need::Account),
+    ("GET /users/me/export", Need::Account),
     ("POST /workspaces", Need::Account),
     ("POST /invitations/accept", Need::Account),
     // Asking

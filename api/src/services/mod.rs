@@ -16,6 +16,7 @@ pub(crate) mod documents;
 pub(crate) mod edits;
 pub(crate) mod embeddings;
 pub(crate) mod evaluations;
+pub(crate) mod exports;
 pub mod jobs;
 pub(crate) mod links;
 pub(crate) mod pages;
@@ -51,6 +52,7 @@ use self::{
     documents::DocumentService,
     embeddings::EmbeddingService,
     evaluations::EvaluationService,
+    exports::ExportService,
     jobs::JobService,
     links::{AgentCollectionService, AgentDocumentService, AgentToolService},
     pages::PageService,
@@ -89,6 +91,7 @@ pub(crate) struct Services {
     pub(crate) documents: DocumentService,
     pub(crate) embeddings: EmbeddingService,
     pub(crate) evaluations: EvaluationService,
+    pub(crate) exports: ExportService,
     pub(crate) invitations: InvitationService,
     pub(crate) jobs: JobService,
     pub(crate) members: MemberService,
@@ -116,7 +119,7 @@ impl Services {
         let parts = CommonParts::new(runtime, agents.recorder.clone());
         let origins = PageOrigins::new(runtime.db.clone(), runtime.clock.clone());
         let tokens = parts.tokens(&origins);
-        let authenticator = parts.authenticator(limits, &sign_ins, &tokens);
+        let authenticator = parts.authenticator(limits.clone(), &sign_ins, &tokens);
         let documents = parts.documents();
         let pages = PageService::new(runtime, documents.clone());
         let workspaces = parts.workspaces();
@@ -132,6 +135,7 @@ impl Services {
             collections: parts.collections(&documents),
             embeddings: parts.embeddings(&usage),
             evaluations: parts.evaluations(&traces),
+            exports: parts.exports(limits),
             invitations: parts.invitations(&workspaces),
             jobs: JobService::new(runtime.db.clone(), runtime.jobs.clone()),
             members: parts.members(&workspaces),
@@ -304,6 +308,11 @@ impl<'r> CommonParts<'r> {
     fn traces(&self) -> TraceService {
         let Runtime { db, clock, .. } = self.runtime.clone();
         TraceService::new(db, clock, self.recorder.clone(), self.audit.clone())
+    }
+
+    fn exports(&self, limits: RateLimiter) -> ExportService {
+        let Runtime { db, clock, .. } = self.runtime.clone();
+        ExportService::new(db, clock, limits, self.recorder.clone(), self.audit.clone())
     }
 
     fn evaluations(&self, traces: &TraceService) -> EvaluationService {

@@ -3,9 +3,12 @@
 use std::net::SocketAddr;
 
 use axum::{
+    body::Body,
     extract::{ConnectInfo, State},
-    http::HeaderMap,
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
 };
+use futures::{StreamExt, stream};
 use lectern_derive::handler;
 use lectern_shared::{clock::Timestamp, ids::UserId, model::user::User};
 use serde::Serialize;
@@ -20,11 +23,14 @@ use crate::{
     extract::{OptionalJson, ValidJson},
     openapi::{ApiRouter, SuccessResponse, routes},
     response::{ApiResult, data},
-    services::accounts::{AccountChange, AccountRemoval, AccountService, RemovalProof},
+    services::{
+        accounts::{AccountChange, AccountRemoval, AccountService, RemovalProof},
+        exports::{ExportPart, ExportService},
+    },
 };
 
 pub(crate) fn router() -> ApiRouter {
-    ApiRouter::new().routes(routes!(me, change, remove))
+    ApiRouter::new().routes(routes!(me, change, remove)).routes(routes!(export))
 }
 
 /// An account.
@@ -166,6 +172,45 @@ async fn change(
 ) -> ApiResult {
     let user = accounts.change(&caller.actor(), change, peer.ip()).await?;
     Ok(data(UserView::from(&user)))
+}
+
+/// Export your data
+///
+/// What is kept of you, as lines of JSON that each say their `type`: your `account`; each `workspace` that you are a member of; and of each the
+/// `apiToken`s that you made, without their values, every `turn` that your sessions remember, and the `trace` of every question of yours with
+/// what was said of the answer, newest first. What others made or asked is not in it, nor are documents. Needs a sign-in; ten may begin in a
+/// minute. An export that breaks off has no end of its own: the connection is closed before the last chunk.
+#[utoipa::path(
+    get,
+    path = "/users/me/export",
+    tag = "Accounts",
+    operation_id = "exportMe",
+    responses((
+        status = 200,
+        description = "A JSON object in each line",
+        body = String,
+        content_type = "application/x-ndjson",
+        example = json!("{\"type\":\"account\",\"email\":\"ada@example.com\"}\n"),
+    )),
+)]
+#[handler]
+async fn export(State(exports): State<ExportService>, caller: Caller) -> ApiResult<Response> {
+    // The first line is read before the answer begins, so that what is wrong is an ordinary error.
+    let ExportPart { lines, next } = exports.begin(&caller.actor()).await?;
+    let rest = stream::try_unfold(next, move |place| {
+        let exports = exports.clone();
+        async move {
+            let part = exports.go_on(place).await;
+            let part = part.map_err(|error| std::io::Error::other(error.message))?;
+            Ok::<_, std::io::Error>(part.map(|ExportPart { lines, next }| (lines, next)))
+        }
+    });
+    let lines = stream::iter([Ok(lines)]).chain(rest);
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"account.jsonl\"")),
+    ];
+    Ok((headers, Body::from_stream(lines)).into_response())
 }
 
 /// Delete your account

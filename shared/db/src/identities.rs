@@ -15,6 +15,15 @@ pub async fn find_user(db: &Db, issuer: &str, subject: &str) -> Result<Option<Us
     .fetch_optional(c))?)
 }
 
+/// Who an account belongs to at providers: the issuer and its own name for somebody, of each.
+pub async fn of_user(db: &Db, user: UserId) -> Result<Vec<(String, String)>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT issuer, subject FROM user_identities WHERE user_id = $1 ORDER BY issuer, subject"
+    )
+    .bind(user)
+    .fetch_all(c))?)
+}
+
 /// Links somebody at a provider to an account that nobody there has yet; false when somebody has it. Of two who come at once one gets it.
 pub async fn link_unless_taken(
     tx: &mut Tx,

@@ -33,6 +33,39 @@ pub struct ConversationTurn {
     pub trace: Option<TraceId>,
 }
 
+/// A turn, and where it was said.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct KeptTurn {
+    /// Its id.
+    pub id: Uuid,
+    /// The agent that answered.
+    pub agent_id: AgentId,
+    /// The session.
+    pub session: String,
+    /// What the member said.
+    pub question: String,
+    /// What the agent answered.
+    pub answer: String,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// At most `limit` of somebody's turns in a workspace that are older than `before`, newest first, of whatever sessions.
+pub async fn list(db: &Db, owner: RunOwner, before: Uuid, limit: u32) -> Result<Vec<KeptTurn>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, agent_id, session, question, answer, created_at FROM agent_memory
+         WHERE workspace_id = $1 AND id < $2
+           AND COALESCE(created_by, workspace_id) = $3 AND token_id IS NOT DISTINCT FROM $4
+         ORDER BY id DESC LIMIT $5"
+    )
+    .bind(owner.workspace_id)
+    .bind(before)
+    .bind(owner.user)
+    .bind(owner.token)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
 /// The last turns of a session that have at most so many tokens together, newest first.
 pub async fn latest(
     db: &Db,

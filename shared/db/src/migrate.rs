@@ -207,6 +207,11 @@ const STEPS: &[MigrationStep] = &[
         statements: MigrationSql::Shared(include_str!("../../../migrations/0027_askers.sql")),
     },
     MigrationStep {
+        version: 28,
+        description: "turns of a workspace",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0028_turns_by_workspace.sql")),
+    },
+    MigrationStep {
         version: 29,
         description: "what answers were asked",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0029_trace_questions.sql")),

@@ -38,6 +38,31 @@ async fn say(db: &Db, workspace: WorkspaceId, agent: AgentId, session: &str, num
 }
 
 #[tokio::test]
+async fn the_turns_of_all_sessions_in_a_workspace_are_read_page_by_page() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (a, b) = (agent(&t.db, owner, at(0)).await, agent(&t.db, owner, at(0)).await);
+        let theirs = agent(&t.db, other, at(0)).await;
+        for (workspace, agent, session, number) in
+            [(owner, a, "s", 1), (owner, b, "s", 2), (other, theirs, "s", 3), (owner, a, "S", 4)]
+        {
+            say(&t.db, workspace, agent, session, number).await;
+        }
+        let (mut before, mut read) = (Uuid::max(), Vec::new());
+        loop {
+            let page = memory::list(&t.db, run_in(owner), before, 2).await.unwrap();
+            let Some(last) = page.last() else { break };
+            before = last.id;
+            read.extend(page.into_iter().map(|turn| (turn.agent_id, turn.session, turn.question)));
+        }
+        let expected = [(a, "S", 4), (b, "s", 2), (a, "s", 1)];
+        let expected =
+            expected.map(|(agent, session, number)| (agent, session.to_owned(), turn(number).question));
+        assert_eq!(read, expected, "{}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn a_session_keeps_its_last_turns_and_no_other_sessions() {
     for t in &both().await {
         let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
