@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use crate::{
     bodies::Refused,
     support::{
-        client::{Client, PASSWORD, envelope, id, send},
+        client::{Client, PASSWORD, data, envelope, id, send},
         in_both_modes, on_postgres_too,
         service::{Mode, Service},
         web::Web,
@@ -32,7 +32,7 @@ in_both_modes!(
     what_is_no_key_is_refused_and_creates_nothing,
     an_answer_is_not_given_again_to_a_credential_that_was_taken_away,
     an_answer_is_not_given_again_to_a_credential_that_could_not_have_made_it,
-    a_kept_answer_cannot_be_read_in_the_database
+    no_kept_answer_and_no_key_of_an_address_can_be_read_in_the_database
 );
 
 on_postgres_too!(of_many_equal_requests_at_once_one_creates_and_all_get_its_answer);
@@ -323,8 +323,10 @@ async fn an_answer_is_not_given_again_to_a_credential_that_could_not_have_made_i
     assert_eq!(count(&ada, "/agents").await, 3, "one for each key");
 }
 
-async fn a_kept_answer_cannot_be_read_in_the_database(mode: Mode) {
+async fn no_kept_answer_and_no_key_of_an_address_can_be_read_in_the_database(mode: Mode) {
     const API_KEY: &str = "sk-very-secret-key-of-a-model-provider";
+    const PATH: &str = "a-path-that-opens-a-door";
+    const QUERIES: [&str; 2] = ["a-query-that-opened-it", "a-query-that-opens-it"];
     let mut service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
     let created = create(&ada, TOKENS, "a key in plain text", &json!({"description": "in plain text"})).await;
@@ -332,6 +334,13 @@ async fn a_kept_answer_cannot_be_read_in_the_database(mode: Mode) {
     let agent = json!({"name": "Clerk", "type": "REACT", "llm": llm});
     create(&ada, "/agents", "an agent's", &agent).await;
     let token = created.data()["token"].as_str().expect("the value").to_owned();
+    let [first, query] = QUERIES;
+    let address = |key: &str| format!("https://a.example/{PATH}?key={key}");
+    let told = json!({"url": address(first), "events": ["document.deleted"]});
+    let webhook = create(&ada, "/webhooks", "a webhook's", &told).await.data();
+    let webhook = format!("/webhooks/{}", id(&webhook));
+    data(ada.patch(&webhook, &json!({"url": address(query)})).await);
+    assert_eq!(ada.read(&webhook).await["url"], address(query), "whoever may change it sees it");
 
     let everything = match service.sibling().environment().get("DATABASE_URL") {
         Some(url) => every_row(url.to_str().expect("text")).await,
@@ -346,7 +355,7 @@ async fn a_kept_answer_cannot_be_read_in_the_database(mode: Mode) {
         holds("in plain text") && holds("a key in plain text"),
         "a search that finds nothing proves nothing"
     );
-    for secret in [token.as_str(), API_KEY] {
+    for secret in [token.as_str(), API_KEY, PATH, first, query] {
         assert!(!holds(secret) && !holds(&hex(secret.as_bytes())), "{secret} can be read");
     }
 }

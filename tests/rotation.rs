@@ -25,6 +25,7 @@ const KEY: &str = "LECTERN_SECRET_KEY";
 const PREVIOUS: &str = "LECTERN_SECRET_KEY_PREVIOUS";
 const HEADER: &str = "header-0123456789abcdef";
 const BEARER: &str = "bearer-0123456789abcdef";
+const QUERY: &str = "query-0123456789abcdef";
 const NEW: [&str; 2] =
     ["the first new key, of thirty-two bytes or more", "the second new key, of as many bytes or more"];
 
@@ -63,6 +64,7 @@ struct Secrets {
     agent: Value,
     document: Value,
     token: Value,
+    webhook: Value,
     answer: String,
 }
 
@@ -87,8 +89,10 @@ impl Secrets {
             }))
             .await;
         let token = ada.create("/api-tokens", &json!({"description": "for programs"})).await;
+        let url = format!("{}?key={QUERY}", web.serve("/told", "text/plain", "thanks"));
+        let webhook = ada.create("/webhooks", &json!({"url": url, "events": ["document.deleted"]})).await;
         let answer = Self::create_once(ada).await;
-        Self { model, web, agent, document, token, answer }
+        Self { model, web, agent, document, token, webhook, answer }
     }
 
     /// A request that creates a tag the first time.
@@ -118,6 +122,12 @@ impl Secrets {
         assert_eq!(fetched.header("authorization"), Some(format!("Bearer {BEARER}").as_str()));
         ada.wait_until_ingested(id(&self.document)).await;
 
+        let told = self.web.hits("/told");
+        data(ada.post(&format!("/webhooks/{}/test", id(&self.webhook)), &json!({})).await);
+        let told = self.web.wait_for_hits("/told", told + 1).await.pop().expect("a delivery");
+        assert_eq!(told.target, format!("/told?key={QUERY}"));
+        assert_eq!(ada.read(&format!("/webhooks/{}", id(&self.webhook))).await["url"], self.webhook["url"]);
+
         let token = ada.read(&format!("/api-tokens/{}", id(&self.token))).await;
         assert_eq!(token["token"], self.token["token"]);
         assert_eq!(Self::create_once(ada).await, self.answer, "the kept answer");
@@ -142,8 +152,9 @@ async fn the_key_is_changed_twice_and_everything_goes_on_working(mode: Mode) {
         let (output, log) = reencrypt(&service.sibling());
         assert!(output.status.success(), "{log}");
         assert!(log.contains("LECTERN_SECRET_KEY_PREVIOUS") && log.contains("can be unset"), "{log}");
-        // The token, the agent's key, the tool's header, the document's authorization, the kept answer, the canary.
-        assert_eq!(renewed(&log), 6, "{log}");
+        // The token, the agent's key, the tool's header, the document's authorization, the webhook's secret and address, the kept answer,
+        // the canary.
+        assert_eq!(renewed(&log), 8, "{log}");
         let (output, log) = reencrypt(&service.sibling());
         assert!(output.status.success() && renewed(&log) == 0, "{log}");
         secrets.assert_work(&ada).await;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     client::{Client, data, id, send},
+    command::{lectern, meddle},
     in_both_modes,
     loopback::Seen,
     process::POLL,
@@ -19,6 +20,7 @@ in_both_modes!(
     what_happens_is_told_and_signed,
     the_end_of_a_run_of_an_evaluation_is_told,
     what_is_not_taken_is_sent_again_and_what_is_gone_is_left_alone,
+    an_address_from_before_they_were_encrypted_goes_on_working,
     nothing_is_lost_when_everything_is_killed,
     receivers_that_hang_keep_nobody_elses_events_waiting,
     builders_alone_have_webhooks_of_their_own_workspace
@@ -235,6 +237,44 @@ async fn what_is_not_taken_is_sent_again_and_what_is_gone_is_left_alone(mode: Mo
         (StatusCode::UNPROCESSABLE_ENTITY, &json!("events")),
         "{answer:#}"
     );
+}
+
+async fn an_address_from_before_they_were_encrypted_goes_on_working(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let url = format!("{}?key=opens-it", web.serve("/told", "text/plain", "thanks"));
+    let [kept, changed] = [
+        webhook(&owner, &url, &["document.deleted"]).await,
+        webhook(&owner, &url, &["document.deleted"]).await,
+    ];
+    let setup = service.sibling();
+    let plain = async || meddle(mode, &setup, "UPDATE webhooks SET url = url WHERE url <> ''").await;
+    assert_eq!(plain().await, 0);
+    let before = format!("UPDATE webhooks SET url = '{url}', url_sealed = NULL");
+    assert_eq!(meddle(mode, &setup, &before).await, 2);
+    let works = async |one: &Value, tests: usize| {
+        assert_eq!(owner.read(&format!("/webhooks/{}", id(one))).await["url"], url);
+        data(owner.post(&format!("/webhooks/{}/test", id(one)), &json!({})).await);
+        let told = ended(&owner, one, tests).await;
+        assert!(told.iter().all(|told| told["state"] == "delivered"), "{told:#?}");
+    };
+    works(&kept, 1).await;
+    assert_eq!(plain().await, 2);
+    // Whatever is changed of it.
+    let path = format!("/webhooks/{}", id(&changed));
+    let answer = data(owner.patch(&path, &json!({"events": ["document.failed"]})).await);
+    assert_eq!(answer["url"], url);
+    assert_eq!(plain().await, 1);
+    works(&changed, 1).await;
+    // Those that nobody changes, when the operator has it done.
+    let ran = lectern(&setup, &["reencrypt"]).well();
+    assert!(ran.out.contains("encrypted under LECTERN_SECRET_KEY: 1\n"), "{ran:#?}");
+    assert_eq!(plain().await, 0);
+    works(&kept, 2).await;
+    let seen = web.requests("/told");
+    assert!(seen.len() == 3 && seen.iter().all(|seen| seen.target == "/told?key=opens-it"), "{}", seen.len());
+    service.assert_no_secret_in_logs(&["opens-it"]);
 }
 
 async fn nothing_is_lost_when_everything_is_killed(mode: Mode) {

@@ -82,7 +82,7 @@ pub fn accounts(runtime: &Runtime) -> AccountService {
 
 /// Workspaces, for the operator's shell.
 pub fn workspaces(runtime: &Runtime) -> WorkspaceOperator {
-    WorkspaceOperator::new(runtime.db.clone(), runtime.clock.clone())
+    WorkspaceOperator::new(runtime.db.clone(), runtime.clock.clone(), runtime.keyring.clone())
 }
 
 /// Checks the settings that only the API understands.

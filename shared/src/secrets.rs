@@ -89,6 +89,11 @@ impl<'a> CiphertextLocation<'a> {
         Self { table: "webhooks", row, column: "secret" }
     }
 
+    /// Where the events of a webhook are told to.
+    pub const fn webhook_url(row: &'a Uuid) -> Self {
+        Self { table: "webhooks", row, column: "url" }
+    }
+
     /// An answer that is kept under an `Idempotency-Key`, by its [`idempotency_row`].
     pub const fn idempotent_answer(row: &'a Uuid) -> Self {
         Self { table: "idempotency", row, column: "answer" }

@@ -1,4 +1,5 @@
-//! `lectern reencrypt`: everything that the previous secret key encrypted, encrypted under the present one.
+//! `lectern reencrypt`: everything that the previous secret key encrypted, and what earlier versions stored plainly,
+//! encrypted under the present one.
 
 use lectern_runtime::{KEY_NOTICE_STANDS, ProcessRole, Runtime, forget_gone_writers, process::FatalError};
 use lectern_shared::{config::Settings, shutdown::Shutdown};
@@ -17,7 +18,8 @@ pub(crate) async fn run(settings: Settings) -> Result<(), FatalError> {
     let with_previous = runtime.keyring.has_previous();
     if !with_previous {
         tracing::warn!(
-            "LECTERN_SECRET_KEY_PREVIOUS is not set: it is only looked whether LECTERN_SECRET_KEY opens everything"
+            "LECTERN_SECRET_KEY_PREVIOUS is not set: it is looked whether LECTERN_SECRET_KEY opens everything, and only what is plain is \
+             encrypted"
         );
     }
     forget_gone_writers(&runtime).await?;

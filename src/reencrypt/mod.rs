@@ -1,15 +1,16 @@
 //! Everything that is stored encrypted, encrypted anew under the current key, so that the previous one is needed no more. The
-//! service may run meanwhile: a value is replaced only if it still is what was read.
+//! service may run meanwhile: a value is replaced only if it still is what was read. What earlier versions stored plainly is encrypted
+//! likewise.
 
 pub(crate) mod command;
 
 use lectern_db::{
     self as db, Db, DbError,
-    sealed::{SealedAnswer, SealedColumn, SealedValue},
+    sealed::{PlainAddress, SealedAnswer, SealedColumn, SealedValue},
 };
 use lectern_shared::{
     clock::Timestamp,
-    ids::UserId,
+    ids::{UserId, WebhookId},
     secrets::{CANARY, CiphertextLocation, Keyring, SecretError, hex, idempotency_row, unhex},
 };
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,7 @@ pub(crate) struct UnreadableRow {
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReencryptOutcome {
-    /// Nothing is left that the previous key opens.
+    /// Nothing is left that the previous key opens, or that is plain.
     Complete,
     /// It was told to stop.
     Stopped,
@@ -57,7 +58,7 @@ impl ReencryptOutcome {
 pub(crate) struct ReencryptReport {
     /// How it ended.
     pub(crate) end: ReencryptOutcome,
-    /// Values that were encrypted anew.
+    /// Values that were encrypted anew, or were plain.
     pub(crate) renewed: u64,
     /// Values that neither key opens, and that were left as they are.
     pub(crate) unreadable: u64,
@@ -129,6 +130,7 @@ impl<'a> ReencryptPass<'a> {
         for column in SealedColumn::ALL {
             self.column(column).await?;
         }
+        self.addresses().await?;
         self.answers().await
     }
 
@@ -154,6 +156,33 @@ impl<'a> ReencryptPass<'a> {
         // One row at a time, so that no request waits for two.
         let mut tx = self.db.begin().await?;
         let replaced = db::sealed::replace(&mut tx, column, row, &anew).await?;
+        tx.commit().await?;
+        self.count(replaced);
+        Ok(())
+    }
+
+    async fn addresses(&mut self) -> Result<(), DbError> {
+        let mut after = WebhookId::from(Uuid::nil());
+        while !self.stop.is_cancelled() {
+            let plain = db::sealed::plain_addresses(self.db, after, BATCH).await?;
+            let Some(last) = plain.last() else { break };
+            after = last.id;
+            for address in &plain {
+                if self.stop.is_cancelled() {
+                    break;
+                }
+                self.address(address).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn address(&mut self, plain: &PlainAddress) -> Result<(), DbError> {
+        let place = CiphertextLocation::webhook_url(plain.id.as_uuid());
+        // No address is as long as what cannot be encrypted.
+        let Ok(sealed) = self.keyring.encrypt(place, plain.url.as_bytes()) else { return Ok(()) };
+        let mut tx = self.db.begin().await?;
+        let replaced = db::sealed::seal_address(&mut tx, plain, &sealed).await?;
         tx.commit().await?;
         self.count(replaced);
         Ok(())

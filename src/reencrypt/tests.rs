@@ -1,7 +1,7 @@
 use lectern_db::{
     agents, api_tokens, documents, idempotency, key_use, singletons,
     testing::{TestDb, at, both, commit, made_in, plain, user},
-    tools,
+    tools, webhooks,
 };
 use lectern_shared::{
     ids::{AgentId, ApiTokenId, ToolId},
@@ -10,6 +10,7 @@ use lectern_shared::{
         agent::{Agent, AgentType, LlmConfig},
         tool::{Tool, ToolType},
         user::ApiToken,
+        webhook::{Webhook, WebhookAddress, WebhookEvent},
     },
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -268,6 +269,42 @@ async fn the_previous_key_may_not_go_while_a_process_encrypts_under_it() {
         assert_eq!((report.end, report.renewed), (ReencryptOutcome::Complete, 11), "{}", t.name);
         for one in [stored, written] {
             assert_eq!(one.read(&t.db, &keyring("b", None)).await, all(), "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn addresses_that_were_stored_plainly_are_encrypted_whether_the_key_is_changed_or_not() {
+    const URL: &str = "https://a.example/told?key=secret";
+    for t in &both().await {
+        let (keyring, owner) = (keyring("a", None), made_in(user(&t.db, at(0)).await.into()));
+        // More than one batch.
+        let mut ids = Vec::new();
+        for _ in 0..BATCH + 3 {
+            let id = WebhookId::generate();
+            let webhook = Webhook {
+                id,
+                owner,
+                address: WebhookAddress { url: URL.to_owned(), url_sealed: None },
+                events: Json(vec![WebhookEvent::DocumentDeleted]),
+                active: true,
+                secret_sealed: seal(&keyring, CiphertextLocation::webhook_secret(id.as_uuid()), "secret"),
+                disabled: None,
+                created_at: at(1),
+                updated_at: at(1),
+            };
+            commit!(t.db, |tx| webhooks::insert(tx, &webhook));
+            ids.push(id);
+        }
+        for renewed in [u64::from(BATCH) + 3, 0] {
+            let report = run(&t.db, &keyring, &CancellationToken::new()).await.unwrap();
+            assert_eq!((report.end, report.renewed), (ReencryptOutcome::Complete, renewed), "{}", t.name);
+        }
+        for id in ids {
+            let stored = webhooks::find(&t.db, owner.workspace_id, id).await.unwrap().unwrap();
+            let read = stored.address.open(&keyring, id).unwrap();
+            assert_eq!((read.as_str(), stored.address.url.as_str()), (URL, ""), "{}", t.name);
+            assert!(stored.address.url_sealed.is_some() && stored.updated_at == at(1), "{}", t.name);
         }
     }
 }

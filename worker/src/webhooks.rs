@@ -181,7 +181,7 @@ async fn try_and_note(runtime: &Runtime, due: &DueDelivery) -> Result<(), DbErro
     webhooks::finish(&mut tx, delivery.id, number, &result, now).await?;
     if is_gone {
         let why = "The receiver answered 410 Gone, which means that it wants no more events.";
-        webhooks::disable(&mut tx, delivery.webhook_id, &due.url, why, now).await?;
+        webhooks::disable(&mut tx, delivery.webhook_id, &due.address, why, now).await?;
     }
     tx.commit().await?;
     let (webhook, event) = (delivery.webhook_id, delivery.event);
@@ -214,7 +214,9 @@ impl DeliveryFailure {
 /// Sends a delivery, signed, and returns the status of the answer if that means that it was taken.
 async fn send(runtime: &Runtime, due: &DueDelivery) -> Result<u16, DeliveryFailure> {
     let delivery = &due.delivery;
-    let url = Url::parse(&due.url).map_err(|_| DeliveryFailure::new("The address cannot be read."))?;
+    let url = due.address.open(&runtime.keyring, delivery.webhook_id).ok();
+    let url = url.and_then(|url| Url::parse(&url).ok());
+    let url = url.ok_or_else(|| DeliveryFailure::new("The address cannot be read."))?;
     let place = CiphertextLocation::webhook_secret(delivery.webhook_id.as_uuid());
     let secrets = runtime.keyring.decrypt_text(place, &due.secret_sealed).ok();
     let secrets: Option<WebhookSecrets> =

@@ -51,7 +51,7 @@ const EVENTS: [(WebhookEvent, &str); 6] = [
 #[template(path = "webhooks.html")]
 struct WebhooksPage {
     frame: Frame,
-    webhooks: Vec<Webhook>,
+    webhooks: Vec<RevealedWebhook>,
     events: [(WebhookEvent, &'static str); 6],
     /// A new webhook's secret, which is shown once.
     secret: Option<String>,
@@ -64,6 +64,7 @@ struct WebhookPage {
     /// What its form is made from.
     seen: String,
     webhook: Webhook,
+    url: String,
     /// The events, what they say, and whether they are chosen.
     events: Vec<(WebhookEvent, &'static str, bool)>,
     deliveries: Vec<DeliveryRow>,
@@ -154,11 +155,11 @@ pub(super) async fn show(
 }
 
 /// What the form of a webhook shows.
-fn shown(webhook: &Webhook) -> ShownFields {
+fn shown(RevealedWebhook { webhook, url, .. }: &RevealedWebhook) -> ShownFields {
     let events = EVENTS.into_iter().filter(|(event, _)| webhook.events.0.contains(event));
     let events: Vec<&str> = events.map(|(event, _)| event.as_str()).collect();
     ShownFields::of(webhook.updated_at)
-        .text("url", "Address", &webhook.url)
+        .text("url", "Address", url)
         .choice("events", "It is told when", &events.join("\n"), &[])
         .switch("active", "It is on", webhook.active)
 }
@@ -171,7 +172,9 @@ async fn page(
     secret: Option<String>,
 ) -> ApiResult {
     let actor = visitor.actor();
-    let webhook = webhooks.find(&actor, id).await?;
+    let revealed = webhooks.find(&actor, id).await?;
+    let seen = shown(&revealed).seen();
+    let RevealedWebhook { webhook, url, .. } = revealed;
     let mut found = webhooks.deliveries(&actor, id, before, DELIVERIES + 1).await?;
     let has_more = found.len() > DELIVERIES as usize;
     found.truncate(DELIVERIES as usize);
@@ -183,8 +186,9 @@ async fn page(
         next: found.last().map(|last| last.id).filter(|_| has_more),
         deliveries: found.into_iter().map(DeliveryRow::from).collect(),
         secret,
-        seen: shown(&webhook).seen(),
+        seen,
         webhook,
+        url,
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

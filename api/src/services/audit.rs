@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Display,
+    sync::Arc,
 };
 
 use lectern_db::{
@@ -12,12 +13,14 @@ use lectern_db::{
 };
 use lectern_shared::{
     clock::Clock,
-    ids::{ApiTokenId, AuditEventId, UserId},
+    ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
     model::{
         Json,
         audit::{AuditAction, AuditDetails},
+        webhook::Webhook,
         workspace::Role,
     },
+    secrets::Keyring,
 };
 use uuid::Uuid;
 
@@ -26,6 +29,8 @@ use crate::error::ApiError;
 
 /// What an account is called in the log.
 const ACCOUNT: &str = "user";
+/// What a webhook is called there.
+const WEBHOOK: &str = "webhook";
 
 /// What things of the log are called today, by their kind and id.
 #[derive(Debug, Default)]
@@ -52,11 +57,12 @@ impl AuditNames {
 pub(crate) struct AuditService {
     db: Db,
     clock: Clock,
+    keyring: Arc<Keyring>,
 }
 
 impl AuditService {
-    pub(crate) fn new(db: Db, clock: Clock) -> Self {
-        Self { db, clock }
+    pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>) -> Self {
+        Self { db, clock, keyring }
     }
 
     /// Notes what is done in this transaction, to something of a kind that is called by a noun.
@@ -155,9 +161,22 @@ impl AuditService {
         let mut names = HashMap::new();
         for (kind, ids) in wanted {
             let ids: Vec<Uuid> = ids.into_iter().collect();
-            let found = db::audit::names(&self.db, owner.workspace_id, kind, &ids).await?;
+            let found = match kind {
+                WEBHOOK => self.addresses(owner.workspace_id, &ids).await?,
+                _ => db::audit::names(&self.db, owner.workspace_id, kind, &ids).await?,
+            };
             names.extend(found.into_iter().map(|(id, name)| ((kind.to_owned(), id), name)));
         }
         Ok(AuditNames(names))
+    }
+
+    /// The addresses of those of these webhooks that a workspace has still. One that cannot be read is no name.
+    async fn addresses(&self, workspace: WorkspaceId, ids: &[Uuid]) -> Result<Vec<(Uuid, String)>, DbError> {
+        let named = |webhook: Webhook| {
+            let url = webhook.address.open(&self.keyring, webhook.id).ok()?;
+            Some((*webhook.id.as_uuid(), url))
+        };
+        let found = db::webhooks::find_all(&self.db, workspace, ids).await?;
+        Ok(found.into_iter().filter_map(named).collect())
     }
 }

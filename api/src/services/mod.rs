@@ -179,7 +179,7 @@ impl<'r> CommonParts<'r> {
             runtime,
             recorder,
             creations: IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone()),
-            audit: AuditService::new(db.clone(), clock.clone()),
+            audit: AuditService::new(db.clone(), clock.clone(), keyring.clone()),
             history: AgentHistory::new(db.clone(), clock.clone(), keyring.clone()),
         }
     }
@@ -333,7 +333,7 @@ pub(crate) fn accounts_and_sign_ins(
 ) -> (AccountService, SignInService) {
     let Runtime { db, clock, keyring, settings, jobs, .. } = runtime.clone();
     let passwords = PasswordHashPool::new();
-    let audit = AuditService::new(db.clone(), clock.clone());
+    let audit = AuditService::new(db.clone(), clock.clone(), keyring.clone());
     let sign_ins = SignInService::new(
         db.clone(),
         clock.clone(),

@@ -13,7 +13,7 @@ use lectern_shared::{
     model::{
         Json,
         audit::{AuditAction, AuditDetails},
-        webhook::{Webhook, WebhookDelivery, WebhookEvent, WebhookSecrets},
+        webhook::{Webhook, WebhookAddress, WebhookDelivery, WebhookEvent, WebhookSecrets},
     },
     secrets::{CiphertextLocation, Keyring},
 };
@@ -117,10 +117,12 @@ fn choices() -> String {
     WebhookEvent::CHOICES.map(WebhookEvent::as_str).join(", ")
 }
 
-/// A webhook, and its secret where that is shown, which is once.
+/// A webhook with its address, and its secret where that is shown, which is once.
 #[derive(Clone)]
 pub(crate) struct RevealedWebhook {
     pub(crate) webhook: Webhook,
+    /// Empty when it cannot be read.
+    pub(crate) url: String,
     pub(crate) secret: Option<SecretString>,
 }
 
@@ -173,7 +175,7 @@ impl WebhookService {
         let webhook = Webhook {
             id,
             owner,
-            url: new.url,
+            address: WebhookAddress::seal(&self.keyring, id, &new.url)?,
             events: Json(new.events),
             active: new.active,
             secret_sealed: self.seal(id, &WebhookSecrets::new(secret.clone()))?,
@@ -190,9 +192,9 @@ impl WebhookService {
             return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_webhooks", message));
         }
         db::webhooks::insert(&mut tx, &webhook).await?;
-        let details = AuditDetails::change(None, address::origin(&webhook.url));
+        let details = AuditDetails::change(None, address::origin(&new.url));
         self.audit.note_with(&mut tx, actor, AuditAction::WebhookCreated, "webhook", id, details).await?;
-        let made = RevealedWebhook { webhook, secret: Some(secret.into()) };
+        let made = RevealedWebhook { webhook, url: new.url, secret: Some(secret.into()) };
         self.creations.commit(tx, once, &made, tell).await
     }
 
@@ -202,15 +204,17 @@ impl WebhookService {
         actor: &Actor,
         before: Uuid,
         limit: u32,
-    ) -> Result<Vec<Webhook>, ApiError> {
+    ) -> Result<Vec<RevealedWebhook>, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
-        Ok(db::webhooks::list(&self.db, owner.workspace_id, before.into(), limit).await?)
+        let found = db::webhooks::list(&self.db, owner.workspace_id, before.into(), limit).await?;
+        Ok(found.into_iter().map(|webhook| self.revealed(webhook, None)).collect())
     }
 
     /// One webhook.
-    pub(crate) async fn find(&self, actor: &Actor, id: WebhookId) -> Result<Webhook, ApiError> {
+    pub(crate) async fn find(&self, actor: &Actor, id: WebhookId) -> Result<RevealedWebhook, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
-        db::webhooks::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)
+        let webhook = db::webhooks::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        Ok(self.revealed(webhook, None))
     }
 
     /// Changes a webhook, which is as it is returned afterwards.
@@ -223,7 +227,7 @@ impl WebhookService {
         id: WebhookId,
         change: WebhookChange,
         base: EditBase,
-    ) -> Result<Webhook, ApiError> {
+    ) -> Result<RevealedWebhook, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         if let Some(url) = &change.url {
             self.check_address(url)?;
@@ -235,12 +239,14 @@ impl WebhookService {
         }
         let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         base.check(webhook.updated_at)?;
-        if let Some(url) = change.url.filter(|url| *url != webhook.url) {
-            let details = AuditDetails::moved(address::origin(&webhook.url), address::origin(&url));
-            webhook.url = url;
+        let before = self.address(&webhook);
+        if let Some(url) = change.url.filter(|url| *url != before) {
+            let details = AuditDetails::moved(address::origin(&before), address::origin(&url));
+            webhook.address = WebhookAddress::seal(&self.keyring, id, &url)?;
             webhook.vouched_by = Some(actor.user);
             self.audit.note_with(&mut tx, actor, AuditAction::AddressChanged, "webhook", id, details).await?;
         }
+        webhook.address = webhook.address.sealed(&self.keyring, id)?;
         webhook.events = change.events.map_or(webhook.events, Json);
         if let Some(active) = change.active {
             self.switch(&mut tx, actor, &mut webhook, active).await?;
@@ -248,7 +254,7 @@ impl WebhookService {
         webhook.updated_at = self.clock.now();
         db::webhooks::update(&mut tx, &webhook).await?;
         tx.commit().await?;
-        Ok(webhook)
+        Ok(self.revealed(webhook, None))
     }
 
     /// Switches a webhook on or off, which is noted if it was not so.
@@ -304,11 +310,12 @@ impl WebhookService {
             // One that cannot be read signs nothing, and is not missed.
             Err(_) => WebhookSecrets::new(secret.clone()),
         };
+        webhook.address = webhook.address.sealed(&self.keyring, id)?;
         webhook.secret_sealed = self.seal(id, &secrets)?;
         webhook.updated_at = now;
         db::webhooks::update(&mut tx, &webhook).await?;
         self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "webhook", id).await?;
-        let made = RevealedWebhook { webhook, secret: Some(secret.into()) };
+        let made = self.revealed(webhook, Some(secret.into()));
         self.creations.commit(tx, once, &made, tell).await
     }
 
@@ -372,6 +379,18 @@ impl WebhookService {
         let checked = Url::parse(url).map_err(|_| "must be an http or https address".to_owned());
         let checked = checked.and_then(|url| self.egress.check_url(&url).map_err(|error| error.to_string()));
         checked.map_err(|message| ApiError::invalid(vec![FieldError::new("url", &message)]))
+    }
+
+    fn revealed(&self, webhook: Webhook, secret: Option<SecretString>) -> RevealedWebhook {
+        RevealedWebhook { url: self.address(&webhook), webhook, secret }
+    }
+
+    /// The address of a webhook. One that cannot be read is shown as none, so that another can be set.
+    fn address(&self, webhook: &Webhook) -> String {
+        webhook.address.open(&self.keyring, webhook.id).unwrap_or_else(|error| {
+            tracing::error!(%error, webhook = %webhook.id, "the address of a webhook cannot be read");
+            String::new()
+        })
     }
 
     fn seal(&self, id: WebhookId, secrets: &WebhookSecrets) -> Result<Vec<u8>, ApiError> {

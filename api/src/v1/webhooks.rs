@@ -5,7 +5,7 @@ use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{WebhookDeliveryId, WebhookId, WorkspaceId},
-    model::webhook::{DeliveryState, Webhook, WebhookDelivery, WebhookEvent},
+    model::webhook::{DeliveryState, WebhookDelivery, WebhookEvent},
 };
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -68,11 +68,11 @@ struct WebhookView {
 }
 
 impl From<RevealedWebhook> for WebhookView {
-    fn from(RevealedWebhook { webhook, secret }: RevealedWebhook) -> Self {
+    fn from(RevealedWebhook { webhook, url, secret }: RevealedWebhook) -> Self {
         Self {
             id: webhook.id,
             workspace_id: webhook.owner.workspace_id,
-            url: webhook.url,
+            url,
             events: webhook.events.0,
             active: webhook.active,
             disabled: webhook.disabled,
@@ -80,12 +80,6 @@ impl From<RevealedWebhook> for WebhookView {
             created_at: webhook.created_at,
             updated_at: webhook.updated_at,
         }
-    }
-}
-
-impl From<Webhook> for WebhookView {
-    fn from(webhook: Webhook) -> Self {
-        RevealedWebhook { webhook, secret: None }.into()
     }
 }
 
@@ -249,7 +243,7 @@ async fn index(State(webhooks): State<WebhookService>, caller: Caller, paging: P
         let (webhooks, actor) = (webhooks.clone(), caller.actor());
         async move {
             let webhooks = webhooks.list(&actor, before, limit).await?;
-            let row = |webhook: Webhook| (*webhook.id.as_uuid(), WebhookView::from(webhook));
+            let row = |found: RevealedWebhook| (*found.webhook.id.as_uuid(), WebhookView::from(found));
             Ok(webhooks.into_iter().map(row).collect())
         }
     })

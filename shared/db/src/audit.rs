@@ -122,7 +122,7 @@ pub async fn list(
 }
 
 /// What those of these things are called that a workspace has still, by their ids; `kind` is what lines call such a thing. Things of
-/// other kinds have no names.
+/// other kinds have no names, and those of webhooks are their addresses, which are sealed.
 pub async fn names(db: &Db, workspace: WorkspaceId, kind: &str, ids: &[Uuid]) -> Result<Vec<(Uuid, String)>> {
     let select = match kind {
         // What somebody asked is called after them.
@@ -140,7 +140,6 @@ pub async fn names(db: &Db, workspace: WorkspaceId, kind: &str, ids: &[Uuid]) ->
         "source" => "SELECT id, name FROM sources WHERE workspace_id = ",
         "tag" => "SELECT id, name FROM tags WHERE workspace_id = ",
         "tool" => "SELECT id, name FROM tools WHERE workspace_id = ",
-        "webhook" => "SELECT id, url FROM webhooks WHERE workspace_id = ",
         "workspace" => "SELECT id, name FROM workspaces WHERE id = ",
         _ => return Ok(Vec::new()),
     };

@@ -1,7 +1,10 @@
 //! What is stored encrypted, in every table: for the operator who changes the key. Nothing else of a row is read or written, so
-//! that no time of a change rises. These statements are not bound to an owner.
+//! that no time of a change rises. And what earlier versions stored plainly. These statements are not bound to an owner.
 
-use lectern_shared::{ids::UserId, secrets::CiphertextLocation};
+use lectern_shared::{
+    ids::{UserId, WebhookId},
+    secrets::CiphertextLocation,
+};
 use uuid::Uuid;
 
 use crate::{Db, Result, Tx, execute, on};
@@ -21,19 +24,22 @@ pub enum SealedColumn {
     ToolMetadata,
     /// What the events of webhooks are signed with.
     WebhookSecret,
+    /// Where the events of webhooks are told to.
+    WebhookUrl,
     /// What opens the sources that documents are kept in step with.
     SourceSecret,
 }
 
 impl SealedColumn {
     /// Every one of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ApiToken,
         Self::DocumentAuthorization,
         Self::AgentKey,
         Self::AgentVersionKey,
         Self::ToolMetadata,
         Self::WebhookSecret,
+        Self::WebhookUrl,
         Self::SourceSecret,
     ];
 
@@ -46,6 +52,7 @@ impl SealedColumn {
             Self::AgentVersionKey => CiphertextLocation::agent_version_key(row),
             Self::ToolMetadata => CiphertextLocation::tool_metadata(row),
             Self::WebhookSecret => CiphertextLocation::webhook_secret(row),
+            Self::WebhookUrl => CiphertextLocation::webhook_url(row),
             Self::SourceSecret => CiphertextLocation::source_secret(row),
         }
     }
@@ -61,6 +68,7 @@ macro_rules! of_column {
             SealedColumn::AgentVersionKey => $statement!("agent_versions", "llm_key_sealed"),
             SealedColumn::ToolMetadata => $statement!("tools", "metadata_sealed"),
             SealedColumn::WebhookSecret => $statement!("webhooks", "secret_sealed"),
+            SealedColumn::WebhookUrl => $statement!("webhooks", "url_sealed"),
             SealedColumn::SourceSecret => $statement!("sources", "secret_sealed"),
         }
     };
@@ -147,6 +155,39 @@ macro_rules! replace {
 pub async fn replace(tx: &mut Tx, column: SealedColumn, old: &SealedValue, anew: &[u8]) -> Result<bool> {
     let statement = of_column!(column, replace);
     let rows = execute!(tx, sqlx::query(statement).bind(old.id).bind(old.sealed.as_slice()).bind(anew))?;
+    Ok(rows == 1)
+}
+
+/// An address of a webhook that is stored as it is, in a row that was last changed before addresses were sealed.
+#[derive(Clone, sqlx::FromRow)]
+pub struct PlainAddress {
+    /// The webhook.
+    pub id: WebhookId,
+    /// The address.
+    pub url: String,
+}
+
+/// At most `limit` addresses that are not sealed, of webhooks behind `after`, in the order of their ids.
+pub async fn plain_addresses(db: &Db, after: WebhookId, limit: u32) -> Result<Vec<PlainAddress>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, url FROM webhooks WHERE url_sealed IS NULL AND id > $1 ORDER BY id LIMIT $2"
+    )
+    .bind(after)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Writes a ciphertext in place of an address; false when that is not there any more, because it was changed, sealed or deleted meanwhile.
+pub async fn seal_address(tx: &mut Tx, plain: &PlainAddress, sealed: &[u8]) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE webhooks SET url = '', url_sealed = $3 WHERE id = $1 AND url = $2 AND url_sealed IS NULL"
+        )
+        .bind(plain.id)
+        .bind(plain.url.as_str())
+        .bind(sealed)
+    )?;
     Ok(rows == 1)
 }
 

@@ -7,10 +7,12 @@ use lectern_shared::{
     ids::{DocumentId, UserId, WebhookDeliveryId, WebhookId, WorkspaceId},
     model::{
         job::IngestionError,
-        webhook::{DeliveryState, Webhook, WebhookDelivery, WebhookEvent},
+        webhook::{DeliveryState, Webhook, WebhookAddress, WebhookDelivery, WebhookEvent},
     },
 };
 use serde_json::{Value, json};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
 
 use crate::{Db, Result, Tx, execute, on};
 
@@ -28,13 +30,14 @@ pub async fn insert(tx: &mut Tx, webhook: &Webhook) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO webhooks (id, workspace_id, created_by, url, events, active, secret_sealed, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+            "INSERT INTO webhooks (id, workspace_id, created_by, url, url_sealed, events, active, secret_sealed, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
         )
         .bind(webhook.id)
         .bind(webhook.owner.workspace_id)
         .bind(webhook.owner.creator())
-        .bind(webhook.url.as_str())
+        .bind(webhook.address.url.as_str())
+        .bind(webhook.address.url_sealed.as_deref())
         .bind(&webhook.events)
         .bind(webhook.active)
         .bind(webhook.secret_sealed.as_slice())
@@ -62,6 +65,22 @@ pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: WebhookId) -> Result<
     .fetch_optional(c))?)
 }
 
+/// Those of these webhooks that a workspace has.
+pub async fn find_all(db: &Db, workspace: WorkspaceId, ids: &[Uuid]) -> Result<Vec<Webhook>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new("SELECT * FROM webhooks WHERE workspace_id = ");
+        query.push_bind(workspace).push(" AND id IN (");
+        let mut list = query.separated(", ");
+        for id in ids {
+            list.push_bind(*id);
+        }
+        query.push(")").build_query_as().fetch_all(c).await
+    })?)
+}
+
 /// At most `limit` of a workspace's webhooks older than `before`, newest first.
 pub async fn list(db: &Db, workspace: WorkspaceId, before: WebhookId, limit: u32) -> Result<Vec<Webhook>> {
     Ok(on!(db, |c| sqlx::query_as(
@@ -87,12 +106,18 @@ pub async fn update(tx: &mut Tx, webhook: &Webhook) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
+<<<<<<< HEAD
             "UPDATE webhooks SET url = $3, events = $4, active = $5, secret_sealed = $6, disabled = $7, vouched_by = $8, updated_at = $9
+=======
+            "UPDATE webhooks SET url = $3, url_sealed = $4, events = $5, active = $6, secret_sealed = $7, disabled = $8,
+                                 updated_at = $9
+>>>>>>> 4d1f55bc (Addresses of webhooks are encrypted at rest, since their path or query may be a key)
              WHERE id = $1 AND workspace_id = $2"
         )
         .bind(webhook.id)
         .bind(webhook.owner.workspace_id)
-        .bind(webhook.url.as_str())
+        .bind(webhook.address.url.as_str())
+        .bind(webhook.address.url_sealed.as_deref())
         .bind(&webhook.events)
         .bind(webhook.active)
         .bind(webhook.secret_sealed.as_slice())
@@ -223,7 +248,8 @@ pub struct DueDelivery {
     #[sqlx(flatten)]
     pub delivery: WebhookDelivery,
     /// The receiver.
-    pub url: String,
+    #[sqlx(flatten)]
+    pub address: WebhookAddress,
     /// What it is signed with, sealed.
     pub secret_sealed: Vec<u8>,
 }
@@ -266,7 +292,7 @@ pub(crate) const DUE: &str = concat!(
          SELECT d.id, d.next_at, ROW_NUMBER() OVER (PARTITION BY d.workspace_id ORDER BY d.next_at, d.id)
          FROM next CROSS JOIN webhook_deliveries d WHERE d.id = next.id),
      taken (id) AS (SELECT id FROM ranked WHERE place <= $3 ORDER BY next_at, id LIMIT $2)
-     SELECT d.*, w.url, w.secret_sealed
+     SELECT d.*, w.url, w.url_sealed, w.secret_sealed
      FROM taken CROSS JOIN webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.id = taken.id
      ORDER BY d.next_at, d.id"
 );
@@ -336,15 +362,27 @@ pub async fn finish(
     Ok(())
 }
 
-/// Switches a webhook off whose receiver is still at this address, and says why.
-pub async fn disable(tx: &mut Tx, id: WebhookId, url: &str, why: &str, now: Timestamp) -> Result<()> {
+/// Switches a webhook off whose receiver is still at this address, and says why. One whose address was encrypted anew meanwhile stays as it
+/// is, until its receiver is asked again.
+pub async fn disable(
+    tx: &mut Tx,
+    id: WebhookId,
+    address: &WebhookAddress,
+    why: &str,
+    now: Timestamp,
+) -> Result<()> {
+    // What stands for no ciphertext, since nothing equals NULL.
+    let none: &[u8] = &[];
     execute!(
         tx,
         sqlx::query(
-            "UPDATE webhooks SET active = FALSE, disabled = $3, updated_at = $4 WHERE id = $1 AND url = $2"
+            "UPDATE webhooks SET active = FALSE, disabled = $5, updated_at = $6
+             WHERE id = $1 AND url = $2 AND COALESCE(url_sealed, $4) = $3"
         )
         .bind(id)
-        .bind(url)
+        .bind(address.url.as_str())
+        .bind(address.url_sealed.as_deref().unwrap_or(none))
+        .bind(none)
         .bind(why)
         .bind(now)
     )?;

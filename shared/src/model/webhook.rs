@@ -2,6 +2,7 @@
 
 use std::{fmt, iter};
 
+use secrecy::ExposeSecret;
 use serde::{Deserialize, Deserializer, Serialize};
 use sqlx::FromRow;
 
@@ -9,6 +10,7 @@ use crate::{
     clock::Timestamp,
     ids::{UserId, WebhookDeliveryId, WebhookId, WorkspaceId},
     model::{Json, text_enum, workspace::RowOwner},
+    secrets::{CiphertextLocation, Keyring, SecretError},
 };
 
 text_enum! {
@@ -114,6 +116,44 @@ impl fmt::Debug for WebhookSecrets {
     }
 }
 
+/// Where a webhook is, as it is stored: sealed, since the path or the query of an address may be a key. In a row that was last changed
+/// before addresses were sealed it is plain.
+#[derive(Clone, PartialEq, Eq, FromRow)]
+pub struct WebhookAddress {
+    /// The address; empty when it is sealed.
+    pub url: String,
+    /// The address, sealed.
+    pub url_sealed: Option<Vec<u8>>,
+}
+
+impl WebhookAddress {
+    /// The address of a webhook, sealed.
+    pub fn seal(keyring: &Keyring, webhook: WebhookId, url: &str) -> Result<Self, SecretError> {
+        let place = CiphertextLocation::webhook_url(webhook.as_uuid());
+        let sealed = keyring.encrypt(place, url.as_bytes())?;
+        Ok(Self { url: String::new(), url_sealed: Some(sealed) })
+    }
+
+    /// The same, sealed if it was not.
+    pub fn sealed(self, keyring: &Keyring, webhook: WebhookId) -> Result<Self, SecretError> {
+        if self.url_sealed.is_some() { Ok(self) } else { Self::seal(keyring, webhook, &self.url) }
+    }
+
+    /// The address itself.
+    pub fn open(&self, keyring: &Keyring, webhook: WebhookId) -> Result<String, SecretError> {
+        let Some(sealed) = &self.url_sealed else { return Ok(self.url.clone()) };
+        let place = CiphertextLocation::webhook_url(webhook.as_uuid());
+        Ok(keyring.decrypt_text(place, sealed)?.expose_secret().to_owned())
+    }
+}
+
+/// Without what it holds.
+impl fmt::Debug for WebhookAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookAddress").finish_non_exhaustive()
+    }
+}
+
 /// Where a workspace's events are told to.
 #[derive(Clone, Debug, FromRow)]
 pub struct Webhook {
@@ -123,7 +163,8 @@ pub struct Webhook {
     #[sqlx(flatten)]
     pub owner: RowOwner,
     /// The receiver.
-    pub url: String,
+    #[sqlx(flatten)]
+    pub address: WebhookAddress,
     /// What is told to it.
     pub events: Json<Vec<WebhookEvent>>,
     /// Whether anything is told at all.
@@ -178,7 +219,23 @@ impl WebhookDelivery {
 
 #[cfg(test)]
 mod tests {
+    use secrecy::SecretString;
+
     use super::*;
+
+    #[test]
+    fn an_address_is_sealed_for_its_webhook_and_one_from_before_is_read_too() {
+        const URL: &str = "https://a.example/told?key=secret";
+        let keyring = Keyring::new(&SecretString::from("k".repeat(32)), None).unwrap();
+        let (id, other) = (WebhookId::generate(), WebhookId::generate());
+        let plain = WebhookAddress { url: URL.to_owned(), url_sealed: None };
+        assert_eq!(plain.open(&keyring, id).unwrap(), URL);
+        assert!(!format!("{plain:?}").contains("secret"));
+        let sealed = plain.sealed(&keyring, id).unwrap();
+        assert_eq!((sealed.url.as_str(), sealed.open(&keyring, id).unwrap().as_str()), ("", URL));
+        assert!(sealed.open(&keyring, other).is_err(), "it was moved to another row");
+        assert_eq!(sealed.clone().sealed(&keyring, id).unwrap(), sealed, "once is enough");
+    }
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_micros(seconds * 1_000_000)

@@ -1,6 +1,8 @@
 //! Workspaces, for the operator's shell: whoever is at it need be no member. What is changed is noted in the workspace's audit log, by
 //! an account that is none.
 
+use std::sync::Arc;
+
 use lectern_agents::run::RunRecorder;
 use lectern_db::{self as db, Db, Tx};
 use lectern_shared::{
@@ -12,6 +14,7 @@ use lectern_shared::{
         user::{User, email_key},
         workspace::{Member, Role, Workspace, WorkspaceQuotas},
     },
+    secrets::Keyring,
 };
 use uuid::Uuid;
 
@@ -89,9 +92,9 @@ pub(crate) fn operator(workspace: WorkspaceId) -> Actor {
 }
 
 impl WorkspaceOperator {
-    pub(crate) fn new(db: Db, clock: Clock) -> Self {
+    pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>) -> Self {
         let (audit, usage) = (
-            AuditService::new(db.clone(), clock.clone()),
+            AuditService::new(db.clone(), clock.clone(), keyring),
             UsageService::new(db.clone(), clock.clone(), RunRecorder::default()),
         );
         Self { db, clock, audit, usage }

@@ -8,7 +8,7 @@ use lectern_shared::{
         sync::{FolderConfig, PathFilter, SyncConfig, SyncSource},
         tool::Tool,
         user::ApiToken,
-        webhook::{Webhook, WebhookEvent},
+        webhook::{Webhook, WebhookAddress, WebhookEvent},
     },
 };
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{accounts as token_tests, agents as agent_tests, tools as tool_tests};
 use crate::{
     Db, agent_versions, agents, api_tokens, documents, idempotency, on,
-    sealed::{self, SealedColumn, SealedValue},
+    sealed::{self, PlainAddress, SealedColumn, SealedValue},
     sync,
     testing::{at, both, commit, made_in, plain, user, workspace},
     tools, webhooks,
@@ -83,6 +83,7 @@ pub(super) async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, v
             *tool.id.as_uuid()
         }
         SealedColumn::WebhookSecret => {
+<<<<<<< HEAD
             let webhook = Webhook {
                 id: WebhookId::generate(),
                 owner: made_in(workspace),
@@ -95,8 +96,17 @@ pub(super) async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, v
                 created_at: at(0),
                 updated_at: at(0),
             };
+=======
+            let webhook = Webhook { secret_sealed: value.to_vec(), ..webhook(workspace, None) };
+>>>>>>> 4d1f55bc (Addresses of webhooks are encrypted at rest, since their path or query may be a key)
             commit!(db, |tx| webhooks::insert(tx, &webhook));
             *webhook.id.as_uuid()
+        }
+        SealedColumn::WebhookUrl => {
+            let (open, closed) = (webhook(workspace, None), webhook(workspace, Some(value)));
+            commit!(db, |tx| webhooks::insert(tx, &open));
+            commit!(db, |tx| webhooks::insert(tx, &closed));
+            *closed.id.as_uuid()
         }
         SealedColumn::SourceSecret => {
             let (open, closed) = (source(workspace, None), source(workspace, Some(value.to_vec())));
@@ -104,6 +114,22 @@ pub(super) async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, v
             commit!(db, |tx| sync::insert(tx, &closed));
             *closed.id.as_uuid()
         }
+    }
+}
+
+/// A webhook whose address is plain, or is this ciphertext.
+pub(super) fn webhook(workspace: WorkspaceId, url_sealed: Option<&[u8]>) -> Webhook {
+    let url = if url_sealed.is_some() { "" } else { "https://a.example" };
+    Webhook {
+        id: WebhookId::generate(),
+        owner: made_in(workspace),
+        address: WebhookAddress { url: url.to_owned(), url_sealed: url_sealed.map(<[u8]>::to_vec) },
+        events: Json(vec![WebhookEvent::DocumentDeleted]),
+        active: true,
+        secret_sealed: b"sealed".to_vec(),
+        disabled: None,
+        created_at: at(0),
+        updated_at: at(0),
     }
 }
 
@@ -154,6 +180,39 @@ async fn what_begins_otherwise_is_found_page_by_page_and_replaced_if_it_is_still
             assert!(!commit!(t.db, |tx| sealed::replace(tx, column, &old[0], b"\x01new!y")), "{what}");
             assert_eq!(found(Uuid::nil(), 100).await, old[1..], "{what}");
         }
+    }
+}
+
+#[tokio::test]
+async fn addresses_that_are_plain_are_found_page_by_page_and_sealed_if_they_still_are_so() {
+    for t in &both().await {
+        let workspace = workspace(&t.db, at(0)).await;
+        let mut plain = Vec::new();
+        for url_sealed in [None, Some(&b"sealed"[..]), None, None] {
+            let webhook = webhook(workspace, url_sealed);
+            commit!(t.db, |tx| webhooks::insert(tx, &webhook));
+            if url_sealed.is_none() {
+                plain.push(webhook.id);
+            }
+        }
+        let found =
+            async |after: WebhookId, limit: u32| sealed::plain_addresses(&t.db, after, limit).await.unwrap();
+        let ids = |found: Vec<PlainAddress>| found.into_iter().map(|one| one.id).collect::<Vec<_>>();
+        let beginning = WebhookId::from(Uuid::nil());
+        assert_eq!(ids(found(beginning, 100).await), plain, "{}", t.name);
+        assert_eq!(ids(found(beginning, 2).await), plain[..2], "{}", t.name);
+        assert_eq!(ids(found(plain[0], 100).await), plain[1..], "{}", t.name);
+
+        let first = found(beginning, 1).await.remove(0);
+        assert_eq!(first.url, "https://a.example", "{}", t.name);
+        let other = PlainAddress { url: "https://b.example".to_owned(), ..first.clone() };
+        assert!(!commit!(t.db, |tx| sealed::seal_address(tx, &other, b"new")), "{}", t.name);
+        assert!(commit!(t.db, |tx| sealed::seal_address(tx, &first, b"new")), "{}", t.name);
+        assert!(!commit!(t.db, |tx| sealed::seal_address(tx, &first, b"newer")), "{}", t.name);
+        let stored = webhooks::find(&t.db, workspace, first.id).await.unwrap().unwrap();
+        let expected = WebhookAddress { url: String::new(), url_sealed: Some(b"new".to_vec()) };
+        assert!(stored.address == expected && stored.updated_at == at(0), "{}", t.name);
+        assert_eq!(ids(found(beginning, 100).await), plain[1..], "{}", t.name);
     }
 }
 

@@ -3,20 +3,19 @@
 use lectern_shared::{
     clock::Timestamp,
     ids::{WebhookId, WorkspaceId},
-    model::{
-        Json,
-        webhook::{DeliveryState, Webhook, WebhookEvent},
-    },
+    model::webhook::{DeliveryState, Webhook, WebhookAddress, WebhookEvent},
 };
 use serde_json::json;
 
 use crate::{
     Db,
-    testing::{at, both, commit, finished_or_blocked, made_in, workspace},
+    testing::{at, both, commit, finished_or_blocked, workspace},
+    tests::sealed::webhook,
     webhooks::{self, AttemptResult},
 };
 
 async fn added(db: &Db, workspace: WorkspaceId) -> WebhookId {
+<<<<<<< HEAD
     let webhook = Webhook {
         id: WebhookId::generate(),
         owner: made_in(workspace),
@@ -29,6 +28,9 @@ async fn added(db: &Db, workspace: WorkspaceId) -> WebhookId {
         created_at: at(0),
         updated_at: at(0),
     };
+=======
+    let webhook = webhook(workspace, Some(b"https://a.example, sealed"));
+>>>>>>> 4d1f55bc (Addresses of webhooks are encrypted at rest, since their path or query may be a key)
     commit!(db, |tx| webhooks::insert(tx, &webhook));
     webhook.id
 }
@@ -210,10 +212,26 @@ async fn a_receiver_that_is_gone_switches_off_no_webhook_that_has_another_by_now
             let webhook = webhooks::find(&t.db, owner, id).await.unwrap().unwrap();
             (webhook.active, webhook.disabled)
         };
-        commit!(t.db, |tx| webhooks::disable(tx, id, "https://before.example", "410", at(1)));
-        assert_eq!(state().await, (true, None), "{}", t.name);
-        commit!(t.db, |tx| webhooks::disable(tx, id, "https://a.example", "410", at(1)));
-        assert_eq!(state().await, (false, Some("410".to_owned())), "{}", t.name);
+        let off = (false, Some("410".to_owned()));
+        let sealed = |text: &[u8]| WebhookAddress { url: String::new(), url_sealed: Some(text.to_vec()) };
+        let plain = |url: &str| WebhookAddress { url: url.to_owned(), url_sealed: None };
+        for before in [sealed(b"https://before.example, sealed"), plain("https://a.example"), plain("")] {
+            commit!(t.db, |tx| webhooks::disable(tx, id, &before, "410", at(1)));
+            assert_eq!(state().await, (true, None), "{}", t.name);
+        }
+        let now = sealed(b"https://a.example, sealed");
+        commit!(t.db, |tx| webhooks::disable(tx, id, &now, "410", at(1)));
+        assert_eq!(state().await, off, "{}", t.name);
+        // As those from before addresses were sealed are.
+        let old = webhook(owner, None);
+        commit!(t.db, |tx| webhooks::insert(tx, &old));
+        let is_active = async || webhooks::find(&t.db, owner, old.id).await.unwrap().unwrap().active;
+        for (address, active) in
+            [(now, true), (plain("https://before.example"), true), (plain("https://a.example"), false)]
+        {
+            commit!(t.db, |tx| webhooks::disable(tx, old.id, &address, "410", at(1)));
+            assert_eq!(is_active().await, active, "{}", t.name);
+        }
     }
 }
 
