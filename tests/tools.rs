@@ -9,6 +9,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::support::{
     client::{Client, id},
+    command::{lectern, meddle},
     in_both_modes,
     service::{Mode, Service},
 };
@@ -20,6 +21,7 @@ in_both_modes!(
     secrets_come_back_masked_and_stay_when_the_mask_does,
     a_mask_that_stands_for_nothing_is_refused,
     no_stored_secret_can_be_read_in_the_database,
+    an_address_from_before_they_were_encrypted_goes_on_working,
     a_tool_asks_an_agent_of_its_owner_alone,
     an_agent_and_a_tool_are_linked_once,
     agents_cannot_come_to_ask_themselves,
@@ -293,17 +295,25 @@ async fn a_mask_that_stands_for_nothing_is_refused(mode: Mode) {
 async fn no_stored_secret_can_be_read_in_the_database(mode: Mode) {
     let mut service = Service::in_mode(mode).start().await;
     let client = service.signed_up("ada@example.com").await;
-    let secrets = ["tok-abcdefgh0123", "hush-abcdefgh0123", "APPID-abcdefgh0123", "pass-abcdefgh0123"];
+    let secrets = [
+        "tok-abcdefgh0123",
+        "hush-abcdefgh0123",
+        "APPID-abcdefgh0123",
+        "pass-abcdefgh0123",
+        "query-abcdefgh0123",
+    ];
+    let address = format!("https://api.example.com/openapi.json?key={}", secrets[4]);
     let made = client
         .create(
             "/tools",
-            &json!({"name": "api", "type": "OPENAPI", "metadata": {
-                "openApiUrl": "https://api.example.com/in-plain-text.json",
+            &json!({"name": "in-plain-text", "type": "OPENAPI", "metadata": {
+                "openApiUrl": address,
                 "headers": {"X-Anything": secrets[0]},
                 "deep": [{"CLIENT_SECRET": secrets[1]}, {"app_id": secrets[2]}, {"password": {"of": [secrets[3]]}}],
             }}),
         )
         .await;
+    assert_eq!(made["metadata"]["openApiUrl"], address, "whoever may change it sees it");
     // Kept by their masks, and sealed once more.
     let mut metadata = made["metadata"].clone();
     metadata["operations"] = json!(["list"]);
@@ -325,6 +335,37 @@ async fn no_stored_secret_can_be_read_in_the_database(mode: Mode) {
         assert!(!holds(secret) && !holds(&hex(secret.as_bytes())), "{secret} can be read");
     }
     service.assert_no_secret_in_logs(&secrets);
+}
+
+async fn an_address_from_before_they_were_encrypted_goes_on_working(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let metadata = json!({"openApiUrl": "https://api.example.com/openapi.json?key=opens-it"});
+    let make = async |name: &str| {
+        let tool =
+            client.create("/tools", &json!({"name": name, "type": "OPENAPI", "metadata": metadata})).await;
+        format!("/tools/{}", id(&tool))
+    };
+    let [kept, changed] = [make("kept").await, make("changed").await];
+    let setup = service.sibling();
+    let plain =
+        async || meddle(mode, &setup, "UPDATE tools SET name = name WHERE metadata LIKE '%opens-it%'").await;
+    assert_eq!(plain().await, 0);
+    let before = format!("UPDATE tools SET metadata = '{metadata}', metadata_sealed = NULL");
+    assert_eq!(meddle(mode, &setup, &before).await, 2);
+    assert_eq!(plain().await, 2);
+    let shown = async |path: &str| client.read(path).await["metadata"].clone();
+    assert_eq!([shown(&kept).await, shown(&changed).await], [metadata.clone(), metadata.clone()]);
+    // Whatever is changed of it.
+    let (status, answer) = client.patch(&changed, &json!({"name": "renamed"})).await;
+    assert_eq!((status, &answer["data"]["metadata"]), (StatusCode::OK, &metadata), "{answer:#}");
+    assert_eq!(plain().await, 1);
+    // Those that nobody changes, when the operator has it done.
+    let ran = lectern(&setup, &["reencrypt"]).well();
+    assert!(ran.out.contains("encrypted under LECTERN_SECRET_KEY: 1\n"), "{ran:#?}");
+    assert_eq!(plain().await, 0);
+    assert_eq!([shown(&kept).await, shown(&changed).await], [metadata.clone(), metadata]);
+    service.assert_no_secret_in_logs(&["opens-it"]);
 }
 
 async fn rows_of_tools(url: &str) -> Vec<u8> {

@@ -60,7 +60,10 @@ use crate::{
     server::ServerOptions,
     state::AppState,
 };
-pub use lectern_agents::evaluation::{ANSWER_METRICS, RETRIEVAL_METRICS};
+pub use lectern_agents::{
+    evaluation::{ANSWER_METRICS, RETRIEVAL_METRICS},
+    tools::secrets as tool_secrets,
+};
 
 pub use crate::{
     operator::JobView,

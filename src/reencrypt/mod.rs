@@ -4,13 +4,15 @@
 
 pub(crate) mod command;
 
+use lectern_api::tool_secrets;
 use lectern_db::{
     self as db, Db, DbError,
     sealed::{PlainAddress, SealedAnswer, SealedColumn, SealedValue},
 };
 use lectern_shared::{
     clock::Timestamp,
-    ids::{UserId, WebhookId},
+    ids::{ToolId, UserId, WebhookId},
+    model::{Json, tool::Tool},
     secrets::{CANARY, CiphertextLocation, Keyring, SecretError, hex, idempotency_row, unhex},
 };
 use tokio_util::sync::CancellationToken;
@@ -131,6 +133,7 @@ impl<'a> ReencryptPass<'a> {
             self.column(column).await?;
         }
         self.addresses().await?;
+        self.tools().await?;
         self.answers().await
     }
 
@@ -183,6 +186,34 @@ impl<'a> ReencryptPass<'a> {
         let Ok(sealed) = self.keyring.encrypt(place, plain.url.as_bytes()) else { return Ok(()) };
         let mut tx = self.db.begin().await?;
         let replaced = db::sealed::seal_address(&mut tx, plain, &sealed).await?;
+        tx.commit().await?;
+        self.count(replaced);
+        Ok(())
+    }
+
+    async fn tools(&mut self) -> Result<(), DbError> {
+        let mut after = ToolId::from(Uuid::nil());
+        while !self.stop.is_cancelled() {
+            let tools = db::sealed::tools_with_addresses(self.db, after, BATCH).await?;
+            let Some(last) = tools.last() else { break };
+            after = last.id;
+            for tool in tools.iter().filter(|tool| tool_secrets::is_address_open(&tool.metadata.0)) {
+                if self.stop.is_cancelled() {
+                    break;
+                }
+                self.tool(tool).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tool(&mut self, before: &Tool) -> Result<(), DbError> {
+        // One whose secrets no key opens was counted when its ciphertext was looked at.
+        let Ok(whole) = tool_secrets::reveal(self.keyring, before) else { return Ok(()) };
+        let Ok((open, sealed)) = tool_secrets::seal(self.keyring, &before.id, whole) else { return Ok(()) };
+        let after = Tool { metadata: Json(open), metadata_sealed: sealed, ..before.clone() };
+        let mut tx = self.db.begin().await?;
+        let replaced = db::sealed::replace_configuration(&mut tx, before, &after).await?;
         tx.commit().await?;
         self.count(replaced);
         Ok(())

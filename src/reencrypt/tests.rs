@@ -4,16 +4,16 @@ use lectern_db::{
     tools, webhooks,
 };
 use lectern_shared::{
-    ids::{AgentId, ApiTokenId, ToolId},
+    ids::{AgentId, ApiTokenId},
     model::{
-        Json,
         agent::{Agent, AgentType, LlmConfig},
-        tool::{Tool, ToolType},
+        tool::ToolType,
         user::ApiToken,
         webhook::{Webhook, WebhookAddress, WebhookEvent},
     },
 };
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -306,5 +306,52 @@ async fn addresses_that_were_stored_plainly_are_encrypted_whether_the_key_is_cha
             assert_eq!((read.as_str(), stored.address.url.as_str()), (URL, ""), "{}", t.name);
             assert!(stored.address.url_sealed.is_some() && stored.updated_at == at(1), "{}", t.name);
         }
+    }
+}
+
+#[tokio::test]
+async fn the_address_of_a_tool_that_was_stored_plainly_is_encrypted_beside_its_secrets() {
+    let whole = json!({"openApiUrl": "https://a.example/api.json?key=secret", "headers": {"X-Key": "k"}, "timeout": 3});
+    let object = |value: &Value| value.as_object().unwrap().clone();
+    for t in &both().await {
+        let (old, both) = (keyring("a", None), keyring("b", Some("a")));
+        let owner = made_in(user(&t.db, at(0)).await.into());
+        let stored = |r#type, sealed: &str, open: &Value| {
+            let id = ToolId::generate();
+            Tool {
+                id,
+                owner,
+                r#type,
+                name: "tool".to_owned(),
+                description: String::new(),
+                metadata: Json(object(open)),
+                metadata_sealed: Some(seal(&old, CiphertextLocation::tool_metadata(id.as_uuid()), sealed)),
+                calls_agent: None,
+                return_direct: false,
+                created_at: at(1),
+                updated_at: at(1),
+            }
+        };
+        let open = json!({"openApiUrl": whole["openApiUrl"], "headers": {"X-Key": null}, "timeout": 3});
+        let plain = stored(ToolType::OpenApi, r#"{"/headers/X-Key": "k"}"#, &open);
+        let other = json!({"provider": "brave", "api_key": null});
+        let other = stored(ToolType::Search, r#"{"/api_key": "k"}"#, &other);
+        for tool in [&plain, &other] {
+            commit!(t.db, |tx| tools::insert(tx, tool));
+        }
+        // The ciphertexts of both under the other key, and the address.
+        for renewed in [3, 0] {
+            let report = run(&t.db, &both, &CancellationToken::new()).await.unwrap();
+            assert_eq!((report.end, report.renewed), (ReencryptOutcome::Complete, renewed), "{}", t.name);
+        }
+        let later = keyring("b", None);
+        let read = async |id| tools::find(&t.db, owner.workspace_id, id).await.unwrap().unwrap();
+        let tool = read(plain.id).await;
+        assert_eq!(tool_secrets::reveal(&later, &tool).unwrap(), object(&whole), "{}", t.name);
+        let left = json!({"openApiUrl": null, "headers": {"X-Key": null}, "timeout": 3});
+        assert_eq!((tool.metadata.0, tool.updated_at), (object(&left), at(1)), "{}", t.name);
+        let tool = read(other.id).await;
+        let whole = json!({"provider": "brave", "api_key": "k"});
+        assert_eq!(tool_secrets::reveal(&later, &tool).unwrap(), object(&whole), "{}", t.name);
     }
 }

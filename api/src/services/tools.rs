@@ -13,7 +13,7 @@ use lectern_shared::{
     ids::{AgentId, ToolId, WorkspaceId},
     model::{
         Json,
-        audit::{AuditAction, AuditDetails},
+        audit::AuditAction,
         tool::{Tool, ToolType},
     },
     secrets::Keyring,
@@ -161,6 +161,8 @@ impl ToolService {
         let id = ToolId::generate();
         let mut tx = self.db.begin().await?;
         let calls_agent = called_agent(&mut tx, owner.workspace_id, new.metadata.agent).await?;
+        let details = place::first(new.r#type, &new.metadata.all).with("type", Some(new.r#type));
+        let has_secrets = !secrets_of(new.metadata.all.clone()).is_empty();
         let (open, sealed) = secrets::seal(&self.keyring, &id, new.metadata.all)?;
         let now = self.clock.now();
         let tool = Tool {
@@ -177,9 +179,8 @@ impl ToolService {
             updated_at: now,
         };
         db::tools::insert(&mut tx, &tool).await?;
-        let details = AuditDetails::change(None, place::told(&tool)).with("type", Some(tool.r#type));
         self.audit.note_with(&mut tx, actor, AuditAction::ToolCreated, "tool", id, details).await?;
-        if tool.metadata_sealed.is_some() {
+        if has_secrets {
             self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "tool", id).await?;
         }
         let details = self.details(tool)?;
@@ -224,7 +225,7 @@ impl ToolService {
         let before = db::tools::lock(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         base.check(before.updated_at)?;
         let mut tool = before.clone();
-        let mut has_new_secrets = false;
+        let (mut has_new_secrets, mut moved) = (false, None);
         if let Some(mut changed) = change.metadata {
             let stored = secrets::reveal(&self.keyring, &tool)?;
             let kept = metadata::restore_masked(&mut changed, &stored);
@@ -239,6 +240,7 @@ impl ToolService {
             }
             // Sealed once more it would not be what it was.
             if all != stored {
+                moved = place::moved(tool.r#type, &stored, &all);
                 has_new_secrets = secrets_of(all.clone()) != secrets_of(stored);
                 let (open, sealed) = secrets::seal(&self.keyring, &id, all)?;
                 (tool.metadata, tool.metadata_sealed) = (Json(open), sealed);
@@ -248,10 +250,10 @@ impl ToolService {
         tool.description = change.description.unwrap_or(tool.description);
         tool.return_direct = change.return_direct.unwrap_or(tool.return_direct);
         if tool != before {
+            self.seal_address(&mut tool)?;
             tool.updated_at = self.clock.now();
             db::tools::update(&mut tx, &tool).await?;
-            if place::is_another(&before, &tool) {
-                let details = AuditDetails::moved(place::told(&before), place::told(&tool));
+            if let Some(details) = moved {
                 self.audit
                     .note_with(&mut tx, actor, AuditAction::AddressChanged, "tool", id, details)
                     .await?;
@@ -285,6 +287,16 @@ impl ToolService {
             | ToolType::Agent
             | ToolType::OpenApi => Ok(()),
         }
+    }
+
+    /// Seals the address of a tool that was last changed before addresses were sealed.
+    fn seal_address(&self, tool: &mut Tool) -> Result<(), ApiError> {
+        if secrets::is_address_open(&tool.metadata.0) {
+            let whole = secrets::reveal(&self.keyring, tool)?;
+            let (open, sealed) = secrets::seal(&self.keyring, &tool.id, whole)?;
+            (tool.metadata, tool.metadata_sealed) = (Json(open), sealed);
+        }
+        Ok(())
     }
 
     fn details(&self, tool: Tool) -> Result<ToolDetails, ApiError> {

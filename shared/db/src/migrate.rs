@@ -212,13 +212,14 @@ const STEPS: &[MigrationStep] = &[
         statements: MigrationSql::Shared(include_str!("../../../migrations/0028_turns_by_workspace.sql")),
     },
     MigrationStep {
-        description: "addresses that are encrypted",
-        statements: MigrationSql::Shared(include_str!("../../../migrations/0030_sealed_addresses.sql")),
-    },
-    MigrationStep {
         version: 29,
         description: "what answers were asked",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0029_trace_questions.sql")),
+    },
+    MigrationStep {
+        version: 30,
+        description: "addresses that are encrypted",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0030_sealed_addresses.sql")),
     },
 ];
 

@@ -2,7 +2,8 @@
 //! that no time of a change rises. And what earlier versions stored plainly. These statements are not bound to an owner.
 
 use lectern_shared::{
-    ids::{UserId, WebhookId},
+    ids::{ToolId, UserId, WebhookId},
+    model::tool::Tool,
     secrets::CiphertextLocation,
 };
 use uuid::Uuid;
@@ -187,6 +188,36 @@ pub async fn seal_address(tx: &mut Tx, plain: &PlainAddress, sealed: &[u8]) -> R
         .bind(plain.id)
         .bind(plain.url.as_str())
         .bind(sealed)
+    )?;
+    Ok(rows == 1)
+}
+
+/// At most `limit` tools behind `after` that have the address of an OpenAPI document, sealed or not, in the order of their ids.
+pub async fn tools_with_addresses(db: &Db, after: ToolId, limit: u32) -> Result<Vec<Tool>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT * FROM tools WHERE id > $1 AND metadata LIKE '%\"openApiUrl\"%' ORDER BY id LIMIT $2"
+    )
+    .bind(after)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Writes how a configuration is stored, which says the same; false when the tool is not what it was before any more.
+pub async fn replace_configuration(tx: &mut Tx, before: &Tool, after: &Tool) -> Result<bool> {
+    // What stands for no ciphertext, since nothing equals NULL.
+    let none: &[u8] = &[];
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE tools SET metadata = $2, metadata_sealed = $3
+             WHERE id = $1 AND updated_at = $4 AND COALESCE(metadata_sealed, $5) = $6"
+        )
+        .bind(before.id)
+        .bind(&after.metadata)
+        .bind(after.metadata_sealed.as_deref())
+        .bind(before.updated_at)
+        .bind(none)
+        .bind(before.metadata_sealed.as_deref().unwrap_or(none))
     )?;
     Ok(rows == 1)
 }

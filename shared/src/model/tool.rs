@@ -70,9 +70,9 @@ pub struct Tool {
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// Its configuration; null stands where a secret is.
+    /// Its configuration; null stands where a secret is, or the address of an OpenAPI document.
     pub metadata: Json<Map<String, Value>>,
-    /// The secrets of the configuration, by their JSON pointers, sealed.
+    /// These parts of the configuration, by their JSON pointers, sealed.
     pub metadata_sealed: Option<Vec<u8>>,
     /// The agent that an AGENT tool asks. It may have been deleted since.
     pub calls_agent: Option<AgentId>,

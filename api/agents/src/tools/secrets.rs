@@ -1,4 +1,5 @@
-//! The secret parts of a tool's configuration: which they are, and how they are sealed and read again.
+//! The secret parts of a tool's configuration: which they are, and how they are sealed and read again. Its address is sealed with them, and is
+//! no secret otherwise: whoever may see the tool sees it.
 
 use lectern_shared::{
     ids::ToolId,
@@ -9,7 +10,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-/// What may lie open of a configuration, with null where a secret was, and its secrets, sealed.
+/// The part of a configuration that is shown as it is and sealed all the same: where an OpenAPI document is, which may hold a key.
+const ADDRESS: &str = "openApiUrl";
+
+/// What may lie open of a configuration, with null where a secret or its address was, and these, sealed.
 pub type SealedConfiguration = (Map<String, Value>, Option<Vec<u8>>);
 
 /// Why a stored configuration cannot be had with its secrets.
@@ -60,7 +64,12 @@ fn place(tool: &ToolId) -> CiphertextLocation<'_> {
     CiphertextLocation::tool_metadata(tool.as_uuid())
 }
 
-/// Takes the secrets out of a configuration.
+/// Whether the address of a stored configuration lies open: it was last changed before addresses were sealed.
+pub fn is_address_open(metadata: &Map<String, Value>) -> bool {
+    metadata.get(ADDRESS).is_some_and(Value::is_string)
+}
+
+/// Takes the secrets and the address out of a configuration.
 ///
 /// # Errors
 /// When they cannot be encrypted.
@@ -71,6 +80,9 @@ pub fn seal(
 ) -> Result<SealedConfiguration, SecretError> {
     let mut secrets = Map::new();
     visit_secrets(&mut metadata, &mut |at, value| drop(secrets.insert(at.to_owned(), value.take())));
+    if let Some(address) = metadata.get_mut(ADDRESS).filter(|address| address.is_string()) {
+        secrets.insert(format!("/{ADDRESS}"), address.take());
+    }
     if secrets.is_empty() {
         return Ok((metadata, None));
     }
@@ -78,7 +90,7 @@ pub fn seal(
     Ok((metadata, Some(sealed)))
 }
 
-/// A stored configuration with its secrets.
+/// A stored configuration with its secrets and its address.
 ///
 /// # Errors
 /// When its secrets were sealed under a key that is not configured, or are damaged.
