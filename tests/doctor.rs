@@ -256,8 +256,8 @@ async fn a_key_that_only_a_webhook_needs_still_is_named(mode: Mode) {
         .env("LECTERN_SECRET_KEY", "a new key, of thirty-two bytes or more")
         .env("LECTERN_SECRET_KEY_PREVIOUS", &old);
     let (_, report) = doctor(&setup, &[]);
-    // The webhook's, and what a wrong key is noticed by.
-    let told = "2 of 2 secrets need LECTERN_SECRET_KEY_PREVIOUS still";
+    // The webhook's secret and its address, and what a wrong key is noticed by.
+    let told = "3 of 3 secrets need LECTERN_SECRET_KEY_PREVIOUS still";
     assert!(report.to_string().contains(told), "{report:#}");
 }
 

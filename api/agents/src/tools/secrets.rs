@@ -149,6 +149,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_address_is_sealed_and_is_no_secret_otherwise() {
+        let keyring = Keyring::new(&SecretString::from("k".repeat(32)), None).unwrap();
+        let Value::Object(metadata) = json!({"openApiUrl": "https://a.example?key=secret"}) else {
+            panic!("no object");
+        };
+        assert!(is_address_open(&metadata) && values(metadata.clone()).is_empty());
+        let (open, sealed) = seal(&keyring, &ToolId::generate(), metadata).unwrap();
+        assert!(!is_address_open(&open) && open["openApiUrl"].is_null() && sealed.is_some());
+    }
+
+    #[test]
     fn every_secret_is_known_in_every_spelling() {
         let Value::Object(metadata) = json!({
             "openApiUrl": "https://a.example",
