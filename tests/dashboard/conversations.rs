@@ -31,8 +31,8 @@ fn session(page: &str) -> String {
 
 /// The questions that a page shows, in their order.
 fn questions(page: &str) -> Vec<&str> {
-    let shown = page.split("<div class=\"question\" dir=\"auto\">").skip(1);
-    shown.filter_map(|rest| rest.split('<').next()).collect()
+    let shown = page.split("<div class=\"question\"").skip(1);
+    shown.filter_map(|rest| rest.split(['>', '<']).nth(1)).collect()
 }
 
 async fn ask(visits: &mut Visits<'_>, path: &str, question: &str, session: &str) -> String {

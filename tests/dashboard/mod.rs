@@ -11,6 +11,7 @@ mod edits;
 mod evaluations;
 mod following;
 mod forms;
+mod languages;
 mod layout;
 mod pages;
 mod people;

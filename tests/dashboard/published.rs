@@ -155,7 +155,10 @@ async fn strangers_are_told_the_answer_and_its_sources_and_nothing_else(mode: Mo
     assert!(text.contains("Not in this source") && !text.contains("The passage says"), "{text}");
     model.reply(Reply::text("The cellar is for bicycles [1]."));
     let (_, text) = ask(&guest, &origin, "guide").await;
-    assert!(text.contains("The passage says: “<bdi>Bicycles belong in the cellar.</bdi>”"), "{text}");
+    assert!(
+        text.contains("The passage says: “<bdi") && text.contains(">Bicycles belong in the cellar.</bdi>”"),
+        "{text}"
+    );
     assert!(!text.contains("clockwork") && !text.contains("tokens"), "what it took is its builder's: {text}");
 
     model.always(Reply::status(401, &json!({"error": "no such key"})));

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use askama::Template;
 use lectern_agents::{answer::AnswerQuotations, run::CitationView};
 use lectern_db::traces::StoredTrace;
+use lectern_index::lexical::language_tag;
 use lectern_shared::{
     ids::{DocumentId, WorkspaceId},
     model::place::SourceSpan,
@@ -17,7 +18,7 @@ pub(super) use self::trace::TraceBody;
 use self::trace::{TraceCitation, TracePassage, TraceStep};
 use super::{
     markdown,
-    text::{counted, duration, place_words, rating_words},
+    text::{counted, duration, filters, place_words, rating_words},
 };
 use crate::{
     error::ApiError,
@@ -30,6 +31,8 @@ use crate::{
 pub(super) struct AnswerCard {
     /// The answer, of which nothing but the service's own marks is HTML.
     pub(super) html: String,
+    /// Its language; empty where that is not certain.
+    language: &'static str,
     pub(super) sources: Vec<SourceRow>,
     pub(super) steps: Vec<StepRow>,
     /// What it took, in words, for those who may see how it came about.
@@ -306,6 +309,7 @@ impl AnswerCard {
         let spent = spent.into_iter().flatten().filter(|_| sees).collect::<Vec<_>>();
         Self {
             html,
+            language: language_tag(&body.output),
             ending: ending(&body.finish_reason),
             has_failed: body.failure().is_some(),
             names_no_source: body.names_no_source(),

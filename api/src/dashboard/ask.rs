@@ -26,7 +26,7 @@ use super::{
     failure::with_wait,
     frame::{Frame, SubmittedForm, Visitor},
     html,
-    text::counted,
+    text::{counted, filters},
     traces::NO_QUESTION,
     values::{PromptValue, VALUES},
 };

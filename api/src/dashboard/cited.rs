@@ -6,7 +6,10 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
 };
 
-use super::{PagePolicy, ROBOTS, html, text::place_words};
+use super::{
+    PagePolicy, ROBOTS, html,
+    text::{filters, place_words},
+};
 use crate::{
     error_response::unknown_path,
     response::ApiResult,
@@ -17,6 +20,7 @@ use crate::{
     v1::documents::image_response,
 };
 use lectern_derive::handler;
+use lectern_index::lexical::language_tag;
 
 #[derive(Template)]
 #[template(path = "cited.html")]
@@ -31,6 +35,13 @@ struct CitedPassagePage<'a> {
     rest: &'a str,
     after: &'a str,
     image: Option<PageImage<'a>>,
+}
+
+impl CitedPassagePage<'_> {
+    /// That of the whole passage, which tells it better than the few words that are quoted.
+    fn language(&self) -> &'static str {
+        language_tag(&[self.lead, self.quote, self.rest].concat())
+    }
 }
 
 /// The picture of a page that a passage is on.

@@ -20,6 +20,7 @@ use super::{
     conversation::ConversationTurn,
     frame::{StrangersForm, Visitor, root_of, see_other, wants_json},
     html,
+    text::filters,
 };
 use crate::{
     auth::in_force::RequestCredential,

@@ -15,7 +15,7 @@ use super::{
     choices::{NameChoice, collection_choice, told_apart},
     frame::{Frame, Visitor},
     html,
-    text::place_words,
+    text::{filters, place_words},
 };
 use crate::{
     error::ApiError,

@@ -335,6 +335,7 @@ pub(super) mod filters {
     )]
 
     use askama::Values;
+    use lectern_index::lexical::language_tag;
     use lectern_shared::clock::Timestamp;
 
     /// The day of a time.
@@ -348,6 +349,12 @@ pub(super) mod filters {
     #[askama::filter_fn]
     pub(in crate::dashboard) fn moment(at: &Timestamp, _: &dyn Values) -> askama::Result<String> {
         Ok(super::moment(*at))
+    }
+
+    /// The language of a text, for the attribute that tells it: empty, and so not the page's, where it is not certain.
+    #[askama::filter_fn]
+    pub(in crate::dashboard) fn lang(text: &str, _: &dyn Values) -> askama::Result<&'static str> {
+        Ok(language_tag(text))
     }
 }
 

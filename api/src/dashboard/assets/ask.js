@@ -134,11 +134,14 @@ async function run() {
   unanswered?.remove();
   const asked = log.appendChild(element("div", "question", question));
   asked.dir = "auto";
+  // Not that of the page: it is told when all of it is here.
+  asked.lang = "";
   const turn = log.appendChild(element("div", "turn"));
   const show = follow(asked, turn);
   const doing = turn.appendChild(element("p", "note"));
   const answer = turn.appendChild(element("div", "answer plain"));
   answer.dir = "auto";
+  answer.lang = "";
   box.value = "";
   stop.hidden = false;
   ask.disabled = true;

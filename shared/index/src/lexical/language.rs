@@ -16,7 +16,7 @@ use super::{
 const SAMPLE_BYTES: usize = 16 * 1024;
 
 /// Trigram statistics, without languages that hardly any document is in: what they are told from is mostly a list of names or of codes.
-static DETECTOR: LazyLock<Detector> = LazyLock::new(|| {
+pub(super) static DETECTOR: LazyLock<Detector> = LazyLock::new(|| {
     Detector::with_denylist(vec![Lang::Aka, Lang::Epo, Lang::Jav, Lang::Lat, Lang::Sna, Lang::Zul])
 });
 
@@ -64,7 +64,7 @@ fn told_language(text: &str, usual: Option<Language>) -> Option<Language> {
     words.language(usual.unwrap_or(Language::English), language_of(info.lang()))
 }
 
-const fn language_of(lang: Lang) -> Language {
+pub(super) const fn language_of(lang: Lang) -> Language {
     match lang {
         Lang::Ara => Language::Arabic,
         Lang::Dan => Language::Danish,

@@ -25,6 +25,7 @@ mod reach;
 mod script;
 mod sentences;
 mod stop_words;
+mod tag;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub use self::{
     passage::{PassageMatch, WordCoverage, best_sentence},
     query::LexicalQuery,
     sentences::{MAX_SENTENCE_CHARS, sentences},
+    tag::language_tag,
     typing::{TypedWord, put_right},
 };
 pub(crate) use self::{

@@ -168,6 +168,11 @@ impl StopLanguages {
         LISTS.iter().enumerate().any(|(index, (listed, _))| *listed == language && self.0 & (1 << index) != 0)
     }
 
+    /// Whether it is a function word in `language` alone, and no word of English texts besides.
+    pub(super) fn is_only(self, language: Language) -> bool {
+        self.0.is_power_of_two() && self.contains(language)
+    }
+
     /// Whether a text with the word is rather in `language` than in the `usual` one. Words that English texts have as well tell nothing
     /// of any other language.
     fn tells(self, language: Language, usual: Language) -> bool {
