@@ -35,6 +35,8 @@ pub(super) enum PartKind {
     Html,
     /// What only its receiver can open.
     Encrypted,
+    /// A message beside the text, or among others.
+    Message,
     /// A file beside the text.
     Attached,
 }
@@ -183,7 +185,7 @@ pub(super) struct MailParts<'a> {
 }
 
 impl<'a> MailParts<'a> {
-    /// Finds them. Messages within it are parts like others: they are not opened.
+    /// Finds them. Messages within it are parts like others: they are not opened here.
     pub(super) fn of(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let reader = HeaderReader::new();
         let message = reader.read(bytes, MAX_HEAD).0.ok_or(ParseError::Damaged)?;
@@ -233,6 +235,8 @@ fn kind_of(headers: &PartHeaders, role: PartRole, is_in_choice: bool) -> Option<
         // Without its boundary what it holds cannot be told apart.
         media_type if is_text && media_type.starts_with("multipart/") => PartKind::Plain,
         _ if is_text && is_in_choice => return None,
+        "message/rfc822" | "message/global" => PartKind::Message,
+        "" if role == PartRole::Digested => PartKind::Message,
         _ => PartKind::Attached,
     })
 }

@@ -1,6 +1,7 @@
 //! What comes of whole letters and web archives.
 
 use super::{
+    letter::{MAX_AROUND, MAX_LETTERS},
     part::{MAX_DEPTH, MAX_HEAD, MAX_PART_HEAD, MAX_PARTS},
     *,
 };
@@ -98,21 +99,53 @@ fn of_alternatives_the_plain_one_is_read_and_attachments_are_named() {
             "JVBERi0xLjQ=",
         ),
         part("Content-Type: text/plain; name=\"notes.txt\"", "What the notes say."),
-        part("Content-Type: message/rfc822", "Subject: Within\n\nWhat another letter says."),
     ];
     let letter = |alternatives: &[String]| {
         let inside = [&[parts("alternative", "b", alternatives)][..], &files].concat();
         format!("From: ada@example.com\n{}", parts("mixed", "a b", &inside))
     };
-    let head = "From: ada@example.com\nAttachments: Mühle.pdf, notes.txt, message/rfc822\n\n";
+    let head = "From: ada@example.com\nAttachments: Mühle.pdf, notes.txt\n\n";
     let both = read(&letter(&[plain, html.clone()])).unwrap();
     assert_eq!(both.text, format!("{head}Plain words."));
     assert_eq!((both.about.structure, both.about.title), (TextMarkup::Plain, None));
-    assert_eq!(both.warnings, [("unread_attachments".to_owned(), 3)]);
+    assert_eq!(both.warnings, [("unread_attachments".to_owned(), 2)]);
     let blank = part("Content-Type: text/plain", " ");
     let page = read(&letter(&[blank, html])).unwrap();
     assert_eq!(page.text, format!("{head}## Title\n\nWhat the page says."));
     assert_eq!(page.about.structure, TextMarkup::Markdown);
+}
+
+#[test]
+fn letters_that_are_attached_are_sections_under_their_subjects() {
+    let letter =
+        |headers: &str, inside: &str| part(&format!("Content-Type: message/rfc822\n\n{headers}"), inside);
+    let innermost = letter("Subject: Weir", "The weir leaks.");
+    let file = part("Content-Type: application/pdf; name=plan.pdf", "JVBERi0xLjQ=");
+    let body = part("Content-Type: text/plain", "See below.");
+    let within = parts("mixed", "inner", &[body, file, innermost]);
+    let forwarded =
+        format!("Content-Type: message/rfc822\n\nSubject: Re: the mill\nFrom: bob@example.com\n{within}");
+    let own = part("", "What do you think?");
+    let sealed = letter(
+        "Subject: Secret\nContent-Type: application/pkcs7-mime; name=smime.p7m",
+        "MIAGCSqGSIb3DQEHA6CAMIACAQAx",
+    );
+    let inside = [own, forwarded, sealed];
+    let mail = format!("Subject: Fwd\nFrom: ada@example.com\n{}", parts("mixed", "outer", &inside));
+    let read = read(&mail).unwrap();
+    assert_eq!(
+        read.text,
+        "Subject: Fwd\nFrom: ada@example.com\nAttachments: message/rfc822\n\nWhat do you think?\n\n\
+         # Re: the mill\n\nFrom: bob@example.com\nAttachments: plan.pdf\n\nSee below.\n\n\
+         ## Weir\n\nThe weir leaks."
+    );
+    assert_eq!(read.about.structure, TextMarkup::Markdown);
+    assert_eq!(read.about.title.as_deref(), Some("Fwd"));
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 2)]);
+    let digest = [part("", "Subject: First\n\nOne."), part("", "Subject: Second\n\nTwo.")];
+    let digest = format!("From: list@example.com\n{}", parts("digest", "d", &digest));
+    let read = self::read(&digest).unwrap();
+    assert_eq!(read.text, "From: list@example.com\n\n# First\n\nOne.\n\n# Second\n\nTwo.");
 }
 
 #[test]
@@ -254,10 +287,16 @@ fn neither_many_parts_nor_deep_ones_take_long() {
         let error = read(&format!("From: ada@example.com\n{mail}")).unwrap_err();
         assert_eq!(error.code(), "too_large", "{error}");
     }
-    // Messages within messages are not opened, however many there are.
+    // Of messages within messages only the outer ones are opened, however many there are.
     let letters = "Content-Type: message/rfc822\n\n".repeat(100_000);
-    let read = read(&format!("From: ada@example.com\n{letters}")).unwrap();
-    assert_eq!(read.text, "From: ada@example.com\nAttachments: message/rfc822");
+    let deep = read(&format!("From: ada@example.com\n{letters}")).unwrap();
+    let headings: String =
+        (1..=MAX_AROUND).map(|level| format!("\n\n{} Attached e-mail", "#".repeat(level))).collect();
+    assert_eq!(deep.text, format!("From: ada@example.com{headings}\n\nAttachments: message/rfc822"));
+    let inside = vec![part("Content-Type: message/rfc822", "Subject: One\n\nof many"); MAX_LETTERS + 2];
+    let wide = read(&format!("From: ada@example.com\n{}", parts("mixed", "m", &inside))).unwrap();
+    assert_eq!(wide.text.matches("# One\n\nof many").count(), MAX_LETTERS);
+    assert_eq!(wide.warnings, [("unread_attachments".to_owned(), 2)]);
     let options = ParseOptions { max_chars: 1_000, ..ParseOptions::default() };
     let long = format!("From: ada@example.com\n\n{}", "Words. ".repeat(1_000));
     assert_eq!(read_with(long.as_bytes(), &options).unwrap_err(), ParseError::TooLarge { limit: 1_000 });
