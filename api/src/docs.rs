@@ -14,8 +14,8 @@ use futures::FutureExt;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    error::ApiError, error_response::unknown_path, openapi::ApiDescription, response::ApiResult, state::AppState,
-    static_file::StaticFile,
+    error::ApiError, error_response::unknown_path, openapi::ApiDescription, response::ApiResult,
+    state::AppState, static_file::StaticFile,
 };
 
 /// The pages may run and ask for nothing but what this service serves, in no other site's frame.

@@ -54,14 +54,12 @@ pub struct KeptTurn {
 pub async fn list(db: &Db, owner: RunOwner, before: Uuid, limit: u32) -> Result<Vec<KeptTurn>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT id, agent_id, session, question, answer, created_at FROM agent_memory
-         WHERE workspace_id = $1 AND id < $2
-           AND COALESCE(created_by, workspace_id) = $3 AND token_id IS NOT DISTINCT FROM $4
-         ORDER BY id DESC LIMIT $5"
+         WHERE workspace_id = $1 AND id < $2 AND COALESCE(token_id, created_by, workspace_id) = $3
+         ORDER BY id DESC LIMIT $4"
     )
     .bind(owner.workspace_id)
     .bind(before)
-    .bind(owner.user)
-    .bind(owner.token)
+    .bind(owner.asker())
     .bind(i64::from(limit))
     .fetch_all(c))?)
 }

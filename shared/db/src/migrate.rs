@@ -197,29 +197,24 @@ const STEPS: &[MigrationStep] = &[
         statements: MigrationSql::Shared(include_str!("../../../migrations/0024_audit_details.sql")),
     },
     MigrationStep {
-        version: 26,
+        version: 25,
         description: "who answers for webhooks",
-        statements: MigrationSql::Shared(include_str!("../../../migrations/0026_webhook_addresses.sql")),
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0025_webhook_vouchers.sql")),
+    },
+    MigrationStep {
+        version: 26,
+        description: "who asked, and what is remembered of which run",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0026_askers.sql")),
     },
     MigrationStep {
         version: 27,
-        description: "who asked, and what is remembered of which run",
-        statements: MigrationSql::Shared(include_str!("../../../migrations/0027_askers.sql")),
+        description: "what answers were asked",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0027_trace_questions.sql")),
     },
     MigrationStep {
         version: 28,
-        description: "turns of a workspace",
-        statements: MigrationSql::Shared(include_str!("../../../migrations/0028_turns_by_workspace.sql")),
-    },
-    MigrationStep {
-        version: 29,
-        description: "what answers were asked",
-        statements: MigrationSql::Shared(include_str!("../../../migrations/0029_trace_questions.sql")),
-    },
-    MigrationStep {
-        version: 30,
         description: "addresses that are encrypted",
-        statements: MigrationSql::Shared(include_str!("../../../migrations/0030_sealed_addresses.sql")),
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0028_sealed_addresses.sql")),
     },
 ];
 

@@ -106,12 +106,8 @@ pub async fn update(tx: &mut Tx, webhook: &Webhook) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-<<<<<<< HEAD
-            "UPDATE webhooks SET url = $3, events = $4, active = $5, secret_sealed = $6, disabled = $7, vouched_by = $8, updated_at = $9
-=======
             "UPDATE webhooks SET url = $3, url_sealed = $4, events = $5, active = $6, secret_sealed = $7, disabled = $8,
-                                 updated_at = $9
->>>>>>> 4d1f55bc (Addresses of webhooks are encrypted at rest, since their path or query may be a key)
+                                 vouched_by = $9, updated_at = $10
              WHERE id = $1 AND workspace_id = $2"
         )
         .bind(webhook.id)

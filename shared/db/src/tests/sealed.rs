@@ -83,22 +83,7 @@ pub(super) async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, v
             *tool.id.as_uuid()
         }
         SealedColumn::WebhookSecret => {
-<<<<<<< HEAD
-            let webhook = Webhook {
-                id: WebhookId::generate(),
-                owner: made_in(workspace),
-                url: "https://a.example".to_owned(),
-                events: Json(vec![WebhookEvent::DocumentDeleted]),
-                active: true,
-                secret_sealed: value.to_vec(),
-                disabled: None,
-                vouched_by: None,
-                created_at: at(0),
-                updated_at: at(0),
-            };
-=======
             let webhook = Webhook { secret_sealed: value.to_vec(), ..webhook(workspace, None) };
->>>>>>> 4d1f55bc (Addresses of webhooks are encrypted at rest, since their path or query may be a key)
             commit!(db, |tx| webhooks::insert(tx, &webhook));
             *webhook.id.as_uuid()
         }
@@ -128,6 +113,7 @@ pub(super) fn webhook(workspace: WorkspaceId, url_sealed: Option<&[u8]>) -> Webh
         active: true,
         secret_sealed: b"sealed".to_vec(),
         disabled: None,
+        vouched_by: None,
         created_at: at(0),
         updated_at: at(0),
     }

@@ -15,22 +15,7 @@ use crate::{
 };
 
 async fn added(db: &Db, workspace: WorkspaceId) -> WebhookId {
-<<<<<<< HEAD
-    let webhook = Webhook {
-        id: WebhookId::generate(),
-        owner: made_in(workspace),
-        url: "https://a.example".to_owned(),
-        events: Json(vec![WebhookEvent::DocumentDeleted]),
-        active: true,
-        secret_sealed: b"sealed".to_vec(),
-        disabled: None,
-        vouched_by: None,
-        created_at: at(0),
-        updated_at: at(0),
-    };
-=======
     let webhook = webhook(workspace, Some(b"https://a.example, sealed"));
->>>>>>> 4d1f55bc (Addresses of webhooks are encrypted at rest, since their path or query may be a key)
     commit!(db, |tx| webhooks::insert(tx, &webhook));
     webhook.id
 }
