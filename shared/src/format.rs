@@ -37,11 +37,11 @@ pub enum FileFormat {
     Mail,
     /// Any other text, XML included.
     Text,
-    /// A zip archive that is a document, a presentation or a book, or something that only opening it tells.
+    /// A zip archive that is a document, a presentation or a book, or something that only opening it tells; or an e-mail of Outlook.
     Package,
     /// A spreadsheet in any of the formats of office programs.
     Workbook,
-    /// An old office file (OLE2) that is not known to be a spreadsheet.
+    /// An old office file (OLE2) that is not known to be a spreadsheet or an e-mail.
     LegacyOffice,
     /// Anything else: images, sound, programs, other archives.
     Binary,
@@ -115,7 +115,7 @@ impl FileFormat {
             ),
             Self::Binary => Err(
                 "The file is none that can be read: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
-                 (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT, ODP and EPUB; e-mails (EML) and web archives (MHT); captions (VTT, SRT, \
+                 (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT, ODP and EPUB; e-mails (EML, MSG) and web archives (MHT); captions (VTT, SRT, \
                  SBV, TTML). Convert it to one of these.",
             ),
         }

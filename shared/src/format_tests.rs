@@ -224,6 +224,9 @@ fn old_office_files_are_told_apart_by_what_is_in_them_and_by_name() {
         (ole2.clone(), "letter.doc", excel, FileFormat::LegacyOffice),
         (ole2.clone(), "table.XLS", "", FileFormat::Workbook),
         (ole2.clone(), "", excel, FileFormat::Workbook),
+        (ole2.clone(), "letter.msg", "", FileFormat::Package),
+        (ole2.clone(), "", "application/vnd.ms-outlook", FileFormat::Package),
+        ([ole2.clone(), wide("__properties_version1.0\0")].concat(), "", "", FileFormat::Package),
         ([ole2, wide("Workbook\0")].concat(), "letter.doc", "", FileFormat::Workbook),
     ] {
         assert_eq!(of(&head, name, content_type), format, "{name} {content_type}");
@@ -246,6 +249,7 @@ fn a_files_media_type_is_told_by_its_name_and_then_by_its_sender() {
         (FileFormat::Workbook, "table", excel, excel),
         (FileFormat::Workbook, "table", "", "application/octet-stream"),
         (FileFormat::Package, "letter.zip", "", "application/zip"),
+        (FileFormat::Package, "letter.msg", "", "application/vnd.ms-outlook"),
         (FileFormat::Package, "book.epub", "application/zip", "application/epub+zip"),
         (FileFormat::Binary, "scan.png", "image/png", "application/octet-stream"),
     ] {
@@ -284,7 +288,9 @@ fn the_media_type_that_a_format_is_given_leads_back_to_it() {
 #[test]
 fn whoever_sends_what_cannot_be_read_is_told_what_can() {
     let refusal = FileIdentity::of(b"a\0b", Some("a.bin"), None, None).unwrap_err();
-    for format in ["PDF", "CSV", "XLSX", "ODS", "DOCX", "PPTX", "ODT", "ODP", "EPUB", "EML", "MHT", "VTT"] {
+    for format in
+        ["PDF", "CSV", "XLSX", "ODS", "DOCX", "PPTX", "ODT", "ODP", "EPUB", "EML", "MSG", "MHT", "VTT"]
+    {
         assert!(refusal.contains(format), "{format}: {refusal}");
     }
 }

@@ -89,7 +89,7 @@ pub(crate) struct UploadedFile {
 #[body(before = refuse_source, first(r#type))]
 pub(crate) struct NewUpload {
     /// The file: PDF; text, Markdown, HTML, XML or JSON; a table (CSV, TSV) or a spreadsheet (XLSX, XLSM, XLSB, XLS, ODS); DOCX,
-    /// PPTX, ODT, ODP or EPUB; an e-mail (EML) or a web archive (MHT); captions (VTT, SRT, SBV, TTML). At most 100 MiB unless the service
+    /// PPTX, ODT, ODP or EPUB; an e-mail (EML, MSG) or a web archive (MHT); captions (VTT, SRT, SBV, TTML). At most 100 MiB unless the service
     /// is set otherwise.
     #[schema(value_type = String, format = Binary)]
     #[body(skip)]

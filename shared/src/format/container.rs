@@ -10,8 +10,10 @@ const OLE2: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// Tells such a file; none when it is none.
 pub(super) fn detect(head: &[u8], named: &FormatHints<'_>) -> Option<FileFormat> {
     if head.starts_with(OLE2) {
-        return Some(if holds_a_sheet_stream(head) || named.is_workbook() {
+        return Some(if holds_stream(head, "Workbook\0") || named.is_workbook() {
             FileFormat::Workbook
+        } else if holds_stream(head, "__properties_version1.0\0") || named.is_outlook() {
+            FileFormat::Package
         } else {
             FileFormat::LegacyOffice
         });
@@ -26,9 +28,10 @@ pub(super) fn detect(head: &[u8], named: &FormatHints<'_>) -> Option<FileFormat>
     )
 }
 
-/// The stream that every Excel file since 1995 has, in the directory of a compound file.
-fn holds_a_sheet_stream(head: &[u8]) -> bool {
-    let name: Vec<u8> = "Workbook\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+/// Whether this stream is seen in the directory of a compound file: every Excel file since 1995 has one of its own, and every e-mail of
+/// Outlook.
+fn holds_stream(head: &[u8], name: &str) -> bool {
+    let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
     head.windows(name.len()).any(|window| window == name)
 }
 

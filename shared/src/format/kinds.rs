@@ -20,6 +20,9 @@ const fn kind(format: FileFormat, media_type: &'static str, extensions: &'static
 /// They say nothing of what a file is.
 const VAGUE: [&str; 2] = ["text/plain", "application/octet-stream"];
 
+/// An e-mail that Outlook saved.
+const OUTLOOK: &str = "application/vnd.ms-outlook";
+
 /// The first of each format is the one of a file of which no more is known.
 const KINDS: &[FileType] = &[
     kind(Pdf, "application/pdf", &["pdf"]),
@@ -64,6 +67,7 @@ const KINDS: &[FileType] = &[
     kind(Package, "application/vnd.oasis.opendocument.presentation", &["odp"]),
     kind(Package, "application/vnd.oasis.opendocument.presentation-template", &["otp"]),
     kind(Package, "application/epub+zip", &["epub"]),
+    kind(Package, OUTLOOK, &["msg"]),
     kind(Workbook, "application/octet-stream", &[]),
     kind(Workbook, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", &["xlsx"]),
     kind(Workbook, "application/vnd.openxmlformats-officedocument.spreadsheetml.template", &["xltx"]),
@@ -111,6 +115,11 @@ impl<'a> FormatHints<'a> {
         let containers = [Package, Workbook, LegacyOffice];
         let by_extension = self.by_extension().filter(|kind| containers.contains(&kind.format));
         by_extension.or_else(|| self.by_type()).is_some_and(|kind| kind.format == Workbook)
+    }
+
+    /// Whether it is called an e-mail of Outlook.
+    pub(super) fn is_outlook(&self) -> bool {
+        self.by_extension().or_else(|| self.by_type()).is_some_and(|kind| kind.media_type == OUTLOOK)
     }
 
     /// What it is called, if it is text.

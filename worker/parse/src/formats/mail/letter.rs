@@ -41,6 +41,11 @@ pub(super) struct LetterText {
 }
 
 impl LetterText {
+    /// That of a letter with this above its text, and so many attachments that are not read.
+    pub(super) fn under(head: String, unread: usize) -> Self {
+        Self { paragraphs: vec![head], unread, ..Self::default() }
+    }
+
     /// Adds what a letter says, with so many others `around` it, and then the letters that are attached to it.
     pub(super) fn add(
         &mut self,
@@ -50,7 +55,7 @@ impl LetterText {
     ) -> Result<(), ParseAbort> {
         let above = self.paragraphs.len();
         for part in bodies(parts) {
-            self.add_body(part)?;
+            self.add_body(&part.decoded(), part.charset(), part.kind == PartKind::Html)?;
         }
         let mut attached = Vec::new();
         for part in parts {
@@ -87,8 +92,13 @@ impl LetterText {
         Ok(true)
     }
 
-    /// Adds what a part says.
-    fn add_body(&mut self, part: &MailPart<'_>) -> Result<(), ParseAbort> {
+    /// Adds a text, or what a page says.
+    pub(super) fn add_body(
+        &mut self,
+        bytes: &[u8],
+        charset: Option<&str>,
+        is_page: bool,
+    ) -> Result<(), ParseAbort> {
         let warnings = &mut self.warnings;
         let mut note = |frame: ParseFrame| {
             if let ParseFrame::Warning(IngestionWarning { code, message, count }) = frame {
@@ -97,11 +107,11 @@ impl LetterText {
             Ok(())
         };
         let mut noted = ParserOutput::new(&mut note, u64::MAX);
-        let said = if part.kind == PartKind::Html {
+        let said = if is_page {
             self.has_markdown = true;
-            html::markdown_of_bytes(&part.decoded(), part.charset(), &mut noted)?
+            html::markdown_of_bytes(bytes, charset, &mut noted)?
         } else {
-            charset::decode_noting(&part.decoded(), part.charset(), &mut noted)?.into_owned()
+            charset::decode_noting(bytes, charset, &mut noted)?.into_owned()
         };
         self.paragraphs.push(said.trim_start_matches(['\u{feff}', '\r', '\n']).trim_end().to_owned());
         Ok(())
@@ -152,20 +162,24 @@ fn head(message: &Message<'_>, attached: &[&str], has_heading: bool) -> String {
     let date = message.date().filter(|date| date.is_valid()).map(DateTime::to_rfc3339);
     let files = attached.iter().filter_map(|name| file_name::in_one_line(name));
     let subject = message.subject().filter(|_| !has_heading);
-    let lines = [
+    in_lines([
         ("Subject", subject.and_then(file_name::in_one_line)),
         ("From", people(message.from())),
         ("To", people(message.to())),
         ("Cc", people(message.cc())),
         ("Date", date),
         ("Attachments", named(files)),
-    ];
+    ])
+}
+
+/// Lines with their names, of what there is.
+pub(super) fn in_lines(lines: [(&str, Option<String>); 6]) -> String {
     let lines = lines.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", value?)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A list in one line; none when there is nobody on it.
-fn named(names: impl Iterator<Item = String>) -> Option<String> {
+pub(super) fn named(names: impl Iterator<Item = String>) -> Option<String> {
     let mut names = names.peekable();
     names.peek()?;
     let mut line = names.by_ref().take(MAX_NAMED).collect::<Vec<_>>().join(", ");
@@ -178,7 +192,12 @@ fn named(names: impl Iterator<Item = String>) -> Option<String> {
 
 /// Somebody's name and address.
 fn person(addr: &Addr<'_>) -> Option<String> {
-    let said = match (addr.name(), addr.address()) {
+    somebody(addr.name(), addr.address())
+}
+
+/// The same of a name and an address.
+pub(super) fn somebody(name: Option<&str>, address: Option<&str>) -> Option<String> {
+    let said = match (name, address) {
         (Some(name), Some(address)) if name != address => format!("{name} <{address}>"),
         (_, Some(address)) => address.to_owned(),
         (Some(name), None) => name.to_owned(),

@@ -3,6 +3,7 @@
 //! Runs in the child. Calls the readers of pages and of plain texts beside it. Attachments are named and not read, unless they are letters.
 
 mod letter;
+pub(super) mod outlook;
 mod part;
 #[cfg(test)]
 mod tests;
@@ -118,6 +119,11 @@ fn letter(
 }
 
 fn title(message: &Message<'_>) -> Option<String> {
-    let subject = file_name::in_one_line(message.subject()?)?;
+    titled(message.subject()?)
+}
+
+/// The title of what has this subject.
+fn titled(subject: &str) -> Option<String> {
+    let subject = file_name::in_one_line(subject)?;
     Some(subject.chars().take(MAX_TITLE).collect::<String>().trim_end().to_owned())
 }

@@ -1,5 +1,7 @@
 //! What comes of whole letters and web archives.
 
+mod outlook_files;
+
 use super::{
     letter::{MAX_AROUND, MAX_LETTERS},
     part::{MAX_DEPTH, MAX_HEAD, MAX_PART_HEAD, MAX_PARTS},
@@ -14,7 +16,11 @@ struct ReadMail {
     warnings: Vec<(String, u64)>,
 }
 
-fn read_with(bytes: &[u8], options: &ParseOptions) -> Result<ReadMail, ParseError> {
+/// What this hands on.
+fn collected(
+    max_chars: u64,
+    parse: impl FnOnce(&mut ParserOutput<'_>) -> Result<(), ParseAbort>,
+) -> Result<ReadMail, ParseError> {
     let mut read = ReadMail::default();
     let mut emit = |frame| {
         match frame {
@@ -25,11 +31,15 @@ fn read_with(bytes: &[u8], options: &ParseOptions) -> Result<ReadMail, ParseErro
         }
         Ok(())
     };
-    match parse(bytes, options, &mut ParserOutput::new(&mut emit, options.max_chars)) {
+    match parse(&mut ParserOutput::new(&mut emit, max_chars)) {
         Ok(()) => Ok(read),
         Err(ParseAbort::Document(error)) => Err(error),
         Err(other) => panic!("{other:?}"),
     }
+}
+
+fn read_with(bytes: &[u8], options: &ParseOptions) -> Result<ReadMail, ParseError> {
+    collected(options.max_chars, |output| parse(bytes, options, output))
 }
 
 /// Reads a letter, with the line ends of mail servers and with those of files.

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use cfb::CompoundFile;
 
 use crate::{
-    formats::workbook,
+    formats::{mail::outlook, workbook},
     output::ParserOutput,
     protocol::{ParseAbort, ParseError, ParseOptions},
 };
@@ -13,7 +13,7 @@ use crate::{
 /// How such a container begins.
 pub(super) const MAGIC: &[u8] = b"\xd0\xcf\x11\xe0";
 
-/// Hands over a workbook; says of everything else what to do with it.
+/// Hands over a workbook or an e-mail; says of everything else what to do with it.
 pub(super) fn parse(
     bytes: Vec<u8>,
     options: &ParseOptions,
@@ -32,12 +32,13 @@ pub(super) fn parse(
         drop(container);
         return workbook::parse(bytes, options, output);
     }
+    if has(outlook::PROPERTIES) {
+        return outlook::parse(container, options, output);
+    }
     if has("WordDocument") {
         unsupported("a document of Word 97 to 2003. Save it as DOCX or PDF and add that")
     } else if has("PowerPoint Document") {
         unsupported("a presentation of PowerPoint 97 to 2003. Save it as PPTX or PDF and add that")
-    } else if has("__properties_version1.0") {
-        unsupported("an e-mail of Outlook. Save it as EML, text or PDF and add that")
     } else {
         unsupported("an older office file. Save it as DOCX or PDF and add that")
     }

@@ -1,0 +1,253 @@
+//! E-mails as Outlook saves them (MSG): a compound file with a stream for each text, and one for all that is short.
+//!
+//! Attachments are named and not read.
+
+use std::{
+    collections::HashSet,
+    io::{Read, Seek},
+};
+
+use cfb::CompoundFile;
+use encoding_rs::UTF_16LE;
+use lectern_shared::file_name;
+use mail_parser::DateTime;
+
+use super::{
+    letter::{LetterText, in_lines, named, somebody},
+    titled,
+};
+use crate::{
+    charset,
+    output::ParserOutput,
+    protocol::{ParseAbort, ParseError, ParseOptions, SourceMetadata, TextMarkup},
+};
+
+/// The stream that every such file has, and no other compound file.
+pub(in crate::formats) const PROPERTIES: &str = "__properties_version1.0";
+/// How the folders of attachments begin.
+const ATTACHMENT: &str = "__attach_version1.0_";
+/// Most attachments that are looked at.
+const MAX_ATTACHMENTS: usize = 1_000;
+/// Most bytes of a stream that are read.
+const MAX_STREAM: u64 = 64 << 20;
+/// What stands before the first short property.
+const PROPERTIES_HEAD: usize = 32;
+/// How long a short property is, with its tag and its flags.
+const PROPERTY_LEN: usize = 16;
+
+/// Short properties, by number and type: when it was sent and when it came, and the encodings of texts and of the page.
+const SENT: u32 = 0x0039_0040;
+const RECEIVED: u32 = 0x0e06_0040;
+const TEXT_CODEPAGE: u32 = 0x3ffd_0003;
+const PAGE_CODEPAGE: u32 = 0x3fde_0003;
+
+/// Texts, by number. Of several the first that there is.
+const KIND: [&str; 1] = ["001A"];
+const SUBJECT: [&str; 1] = ["0037"];
+const SENDER: [&str; 2] = ["0C1A", "0042"];
+const ADDRESS: [&str; 4] = ["5D01", "5D02", "0C1F", "0065"];
+const TO: [&str; 1] = ["0E04"];
+const CC: [&str; 1] = ["0E03"];
+const PLAIN: [&str; 1] = ["1000"];
+const PAGE: [&str; 1] = ["1013"];
+const FILE: [&str; 3] = ["3707", "3704", "3001"];
+const CONTENT_ID: [&str; 1] = ["3712"];
+
+/// The page, and the text in RTF, as bytes.
+const PAGE_BYTES: &str = "__substg1.0_10130102";
+const RTF: &str = "__substg1.0_10090102";
+
+/// 100 nanoseconds in a second, and the seconds from 1601 to 1970.
+const TICKS: i64 = 10_000_000;
+const UNIX_EPOCH: i64 = 11_644_473_600;
+
+/// Reads such an e-mail.
+pub(in crate::formats) fn parse<F: Read + Seek>(
+    file: CompoundFile<F>,
+    options: &ParseOptions,
+    output: &mut ParserOutput<'_>,
+) -> Result<(), ParseAbort> {
+    let mut letter = OutlookLetter::of(file);
+    let body = letter.body();
+    if body.is_none() {
+        letter.check_text()?;
+    }
+    let subject = letter.text("", &SUBJECT);
+    let attached = letter.attached();
+    let attached: Vec<&str> = attached.iter().map(String::as_str).collect();
+    let mut read = LetterText::under(letter.head(subject.as_deref(), &attached), attached.len());
+    if let Some(OutlookBody { bytes, charset, is_page }) = body {
+        read.add_body(&bytes, charset, is_page)?;
+    }
+    let title = subject.as_deref().and_then(titled);
+    let structure = if read.has_markdown { TextMarkup::Markdown } else { TextMarkup::Plain };
+    output.about(SourceMetadata { title, structure, ..SourceMetadata::default() })?;
+    read.hand_on(options, output)
+}
+
+/// What an e-mail says.
+struct OutlookBody {
+    bytes: Vec<u8>,
+    charset: Option<&'static str>,
+    is_page: bool,
+}
+
+impl OutlookBody {
+    fn of_text(text: String, is_page: bool) -> Self {
+        Self { bytes: text.into_bytes(), charset: Some("utf-8"), is_page }
+    }
+}
+
+/// An e-mail in its file.
+struct OutlookLetter<F> {
+    file: CompoundFile<F>,
+    /// All short properties.
+    properties: Vec<u8>,
+}
+
+impl<F: Read + Seek> OutlookLetter<F> {
+    fn of(file: CompoundFile<F>) -> Self {
+        let mut letter = Self { file, properties: Vec::new() };
+        letter.properties = letter.stream(PROPERTIES).unwrap_or_default();
+        letter
+    }
+
+    /// What is in a stream, if there is one that can be read.
+    fn stream(&mut self, path: &str) -> Option<Vec<u8>> {
+        let stream = self.file.open_stream(path).ok()?;
+        let mut bytes = Vec::new();
+        stream.take(MAX_STREAM).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// A text of the e-mail, or of what is in a folder of it, if something is in it.
+    fn text(&mut self, folder: &str, properties: &[&str]) -> Option<String> {
+        let charset = self.charset(TEXT_CODEPAGE);
+        properties.iter().find_map(|property| {
+            let path = format!("{folder}__substg1.0_{property}");
+            let text = if let Some(wide) = self.stream(&format!("{path}001F")) {
+                UTF_16LE.decode_without_bom_handling(&wide).0.into_owned()
+            } else {
+                charset::decode(&self.stream(&format!("{path}001E"))?, charset).0.into_owned()
+            };
+            let text = text.trim_end_matches('\0');
+            (!text.trim().is_empty()).then(|| text.to_owned())
+        })
+    }
+
+    /// The value of a short property.
+    fn property(&self, tag: u32) -> Option<[u8; 8]> {
+        let mut entries = self.properties.get(PROPERTIES_HEAD..)?.chunks_exact(PROPERTY_LEN);
+        entries.find(|entry| entry.starts_with(&tag.to_le_bytes()))?.get(8..)?.try_into().ok()
+    }
+
+    /// The encoding that a property names.
+    fn charset(&self, tag: u32) -> Option<&'static str> {
+        let [a, b, c, d, ..] = self.property(tag)?;
+        charset_of(u32::from_le_bytes([a, b, c, d]))
+    }
+
+    /// When it was sent, or else when it came.
+    fn date(&self) -> Option<String> {
+        let ticks = self.property(SENT).or_else(|| self.property(RECEIVED)).map(i64::from_le_bytes)?;
+        let date = DateTime::from_timestamp(ticks / TICKS - UNIX_EPOCH);
+        (ticks > 0 && date.is_valid()).then(|| date.to_rfc3339())
+    }
+
+    /// What it says: as plain text where there is some, like other e-mails.
+    fn body(&mut self) -> Option<OutlookBody> {
+        match self.text("", &PLAIN) {
+            Some(text) => Some(OutlookBody::of_text(text, false)),
+            None => self.page(),
+        }
+    }
+
+    fn page(&mut self) -> Option<OutlookBody> {
+        if let Some(bytes) = self.stream(PAGE_BYTES) {
+            return Some(OutlookBody { bytes, charset: self.charset(PAGE_CODEPAGE), is_page: true });
+        }
+        self.text("", &PAGE).map(|text| OutlookBody::of_text(text, true))
+    }
+
+    /// Refuses an e-mail without a text, if it has one that cannot be read.
+    fn check_text(&mut self) -> Result<(), ParseError> {
+        let what = if self.file.is_stream(RTF) {
+            "an e-mail of Outlook whose text is in RTF alone. Save it as EML, text or PDF and add that"
+        } else if self.text("", &KIND).is_some_and(|kind| kind.starts_with("IPM.Note.SMIME")) {
+            "an e-mail that is encrypted. Open it, save its text and add that"
+        } else {
+            return Ok(());
+        };
+        Err(ParseError::Unsupported(what.to_owned()))
+    }
+
+    /// The names of its attachments, without the pictures that its page shows.
+    fn attached(&mut self) -> Vec<String> {
+        let page =
+            self.page().map(|page| String::from_utf8_lossy(&page.bytes).into_owned()).unwrap_or_default();
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '>' | ')' | '&');
+        let shown: HashSet<&str> =
+            page.split("cid:").skip(1).filter_map(|rest| rest.split(ends).next()).collect();
+        let entries = self.file.read_root_storage();
+        let folders = entries.filter(|entry| entry.is_storage() && entry.name().starts_with(ATTACHMENT));
+        let folders: Vec<String> =
+            folders.map(|entry| format!("{}/", entry.name())).take(MAX_ATTACHMENTS).collect();
+        let mut names = Vec::with_capacity(folders.len());
+        for folder in folders {
+            let id = self.text(&folder, &CONTENT_ID);
+            if id.is_none_or(|id| !shown.contains(id.as_str())) {
+                names.push(self.text(&folder, &FILE).unwrap_or_else(|| "attachment".to_owned()));
+            }
+        }
+        names
+    }
+
+    /// What stands above its text, line by line.
+    fn head(&mut self, subject: Option<&str>, attached: &[&str]) -> String {
+        let sender = self.text("", &SENDER);
+        // Within an organisation an address may be a path in its directory.
+        let mut addresses = ADDRESS.iter().filter_map(|property| self.text("", &[*property]));
+        let address = addresses.find(|address| address.contains('@'));
+        let [to, cc] = [TO, CC].map(|people| self.text("", &people));
+        let in_one_line = |text: Option<String>| text.as_deref().and_then(file_name::in_one_line);
+        let files = attached.iter().filter_map(|name| file_name::in_one_line(name));
+        in_lines([
+            ("Subject", subject.and_then(file_name::in_one_line)),
+            ("From", somebody(sender.as_deref(), address.as_deref())),
+            ("To", in_one_line(to)),
+            ("Cc", in_one_line(cc)),
+            ("Date", self.date()),
+            ("Attachments", named(files)),
+        ])
+    }
+}
+
+/// The name of an encoding by its number on Windows.
+const fn charset_of(codepage: u32) -> Option<&'static str> {
+    Some(match codepage {
+        874 => "windows-874",
+        932 => "shift_jis",
+        936 => "gbk",
+        949 | 51_949 => "euc-kr",
+        950 => "big5",
+        1_250 => "windows-1250",
+        1_251 => "windows-1251",
+        1_252 | 20_127 | 28_591 => "windows-1252",
+        1_253 => "windows-1253",
+        1_254 => "windows-1254",
+        1_255 => "windows-1255",
+        1_256 => "windows-1256",
+        1_257 => "windows-1257",
+        1_258 => "windows-1258",
+        20_866 => "koi8-r",
+        21_866 => "koi8-u",
+        28_592 => "iso-8859-2",
+        28_595 => "iso-8859-5",
+        28_605 => "iso-8859-15",
+        50_220..=50_222 => "iso-2022-jp",
+        51_932 => "euc-jp",
+        54_936 => "gb18030",
+        65_001 => "utf-8",
+        _ => return None,
+    })
+}
