@@ -134,7 +134,7 @@ async function run() {
   unanswered?.remove();
   const asked = log.appendChild(element("div", "question", question));
   asked.dir = "auto";
-  // Not that of the page: it is told when all of it is here.
+  // It is not known here, and is not that of the page.
   asked.lang = "";
   const turn = log.appendChild(element("div", "turn"));
   const show = follow(asked, turn);

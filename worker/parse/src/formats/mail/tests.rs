@@ -300,9 +300,8 @@ fn neither_many_parts_nor_deep_ones_take_long() {
     // Of messages within messages only the outer ones are opened, however many there are.
     let letters = "Content-Type: message/rfc822\n\n".repeat(100_000);
     let deep = read(&format!("From: ada@example.com\n{letters}")).unwrap();
-    let headings: Vec<String> =
-        (1..=MAX_AROUND).map(|level| format!("{} Attached e-mail", "#".repeat(level))).collect();
-    let headings = headings.join("\n\n");
+    let headings = (1..=MAX_AROUND).map(|level| format!("{} Attached e-mail", "#".repeat(level)));
+    let headings = headings.collect::<Vec<_>>().join("\n\n");
     assert_eq!(deep.text, format!("From: ada@example.com\n\n{headings}\n\nAttachments: message/rfc822"));
     let inside = vec![part("Content-Type: message/rfc822", "Subject: One\n\nof many"); MAX_LETTERS + 2];
     let wide = read(&format!("From: ada@example.com\n{}", parts("mixed", "m", &inside))).unwrap();
