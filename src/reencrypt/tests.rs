@@ -290,6 +290,7 @@ async fn addresses_that_were_stored_plainly_are_encrypted_whether_the_key_is_cha
                 active: true,
                 secret_sealed: seal(&keyring, CiphertextLocation::webhook_secret(id.as_uuid()), "secret"),
                 disabled: None,
+                vouched_by: None,
                 created_at: at(1),
                 updated_at: at(1),
             };

@@ -16,7 +16,7 @@ pub(super) enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-pub(super) const NEEDS: [(&str, Need); 169] = [
+pub(super) const NEEDS: [(&str, Need); 170] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),

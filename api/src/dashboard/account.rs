@@ -40,8 +40,27 @@ struct AccountPage {
     /// The account may use one.
     passwords: bool,
     has_password: bool,
-    /// People sign in with a provider of OpenID Connect too, so that their e-mails are the operator's to change.
-    has_provider: bool,
+    email: EmailKeeper,
+}
+
+/// Who may change the e-mail of an account.
+enum EmailKeeper {
+    /// Whoever has the account, by its password.
+    Owner,
+    /// The operator alone: people sign in with a provider of OpenID Connect too, which finds accounts by their e-mails.
+    Operator,
+    /// Nobody on this page: there is no password that may be used.
+    Nobody,
+}
+
+impl EmailKeeper {
+    fn is_owner(&self) -> bool {
+        matches!(self, Self::Owner)
+    }
+
+    fn is_operator(&self) -> bool {
+        matches!(self, Self::Operator)
+    }
 }
 
 /// Shows it.
@@ -57,12 +76,18 @@ pub(super) async fn show(
         PasswordPolicy::Off => false,
     };
     let user = visitor.caller.user.id;
+    let has_password = accounts.has_password(&visitor.actor()).await?;
+    let email = match runtime.settings.oidc {
+        Some(_) => EmailKeeper::Operator,
+        None if has_password && passwords => EmailKeeper::Owner,
+        None => EmailKeeper::Nobody,
+    };
     let page = AccountPage {
         user,
         is_personal: visitor.frame.workspace_id == WorkspaceId::from(user),
         passwords,
-        has_password: accounts.has_password(&visitor.actor()).await?,
-        has_provider: runtime.settings.oidc.is_some(),
+        has_password,
+        email,
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

@@ -172,7 +172,7 @@ impl ExportService {
 
     /// Some API tokens that somebody made in a workspace, and the last that was looked at. Those of published pages are the pages'.
     async fn tokens(&self, owner: RunOwner, before: Uuid) -> Result<(String, Option<Uuid>), ApiError> {
-        let tokens = db::api_tokens::list(&self.db, owner.workspace_id, before.into(), ROWS).await?;
+        let tokens = db::api_tokens::list(&self.db, owner.workspace_id, "", before.into(), ROWS).await?;
         let last = tokens.last().map(|token| *token.id.as_uuid());
         let mut lines = String::new();
         for token in &tokens {
@@ -196,7 +196,7 @@ impl ExportService {
         let workspace = owner.workspace_id;
         let (filter, now) = (TraceFilter::default(), self.clock.now());
         let traces =
-            db::traces::list(&self.db, workspace, Some(owner), filter, now, before.into(), TRACES).await?;
+            db::traces::list(&self.db, workspace, Some(owner), &filter, now, before.into(), TRACES).await?;
         let last = traces.last().map(|trace| *trace.id.as_uuid());
         Ok((traces.iter().map(|trace| trace_line(workspace, trace)).collect(), last))
     }
