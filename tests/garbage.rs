@@ -242,7 +242,7 @@ fn named_fields(answer: &Value) -> Vec<String> {
 async fn no_query_can_break_the_service() {
     let tried = Tried::start(Mode::Embedded).await;
     let long = format!("?{}=1", "a".repeat(8_000));
-    let reads = |row: &Row| row.method == Method::GET && !row.target.contains('?');
+    let reads = |row: &Row| row.method == Method::GET && !row.target.contains('?') && !row.needs_sign_in();
     for row in rows().into_iter().filter(reads) {
         for query in [
             "?",

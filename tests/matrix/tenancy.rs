@@ -142,6 +142,14 @@ fn forget_uses(value: &mut Value) {
             items.retain(|item| item["action"] != "exported");
             items.iter_mut().for_each(forget_uses);
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::String(text) => {
+            // An export has an object in each line.
+            let object = |line: &str| serde_json::from_str(line).ok().filter(Value::is_object);
+            if let Some(lines @ [_, ..]) = text.lines().map(object).collect::<Option<Vec<_>>>().as_deref() {
+                *value = Value::from(lines);
+                forget_uses(value);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
