@@ -27,6 +27,11 @@ const SMALL: ModelShape = ModelShape {
     activation: ActivationFunction::Gelu,
 };
 
+/// A model whose vocabulary and inner matrices have more bytes than are read at once.
+const IN_PARTS: ModelShape = ModelShape { layers: 1, inner: 1_200, vocabulary: 1_200, ..SMALL };
+/// Tokens of it: of each part, and about where the second begins.
+const OF_PARTS: [u32; 6] = [0, 700, 1_091, 1_092, 1_093, 1_199];
+
 /// The tensors of a model, by the names of the BERT family.
 type Weights = HashMap<String, (Vec<usize>, Vec<f32>)>;
 
@@ -243,6 +248,15 @@ fn every_shape_gives_the_same_as_the_plain_encoder_with_all_instructions() {
             }
         }
     }
+}
+
+#[test]
+fn weights_that_are_read_in_parts_are_all_where_they_belong() {
+    let weights = weights(&IN_PARTS);
+    let wanted = reference(&weights, &IN_PARTS, &OF_PARTS, PoolingMode::Mean);
+    let encoder = load(&plain_file(&weights), &IN_PARTS).expect("a model");
+    let found = encoder.embed(&OF_PARTS, PoolingMode::Mean, &mut EncoderScratch::default());
+    assert_same(&wanted, &found.expect("a vector"), "in parts");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use super::{SMALL, plain_file, reference, tokens, weights};
+use super::{IN_PARTS, OF_PARTS, SMALL, plain_file, reference, tokens, weights};
 use crate::{
     ActivationFunction, Encoder, EncoderScratch, InstructionSet, ModelShape, PoolingMode, WeightPrecision,
 };
@@ -42,6 +42,16 @@ fn every_shape_gives_nearly_the_same_as_the_plain_encoder() {
             }
         }
     }
+}
+
+#[test]
+fn weights_that_are_read_in_parts_are_all_where_they_belong() {
+    let weights = weights(&IN_PARTS);
+    let encoder = int8(InstructionSet::Plain, &plain_file(&weights), &IN_PARTS);
+    let found = encoder.embed(&OF_PARTS, PoolingMode::Mean, &mut EncoderScratch::default());
+    let wanted = reference(&weights, &IN_PARTS, &OF_PARTS, PoolingMode::Mean);
+    let cosine = cosine(&wanted, &found.expect("a vector"));
+    assert!(cosine > 0.995, "{cosine}");
 }
 
 #[test]
