@@ -29,8 +29,8 @@ fn of_type(lines: &str, kind: &str) -> Vec<Value> {
     lines.filter(|line| line["type"] == kind).collect()
 }
 
-async fn ask(client: &Client, agent: &str, question: &str) -> String {
-    let body = json!({ "input": { "input": question }, "session": "a-talk" });
+async fn ask(client: &Client, agent: &str, session: &str, question: &str) -> String {
+    let body = json!({ "input": { "input": question }, "session": session });
     let (status, answer) = client.post(&format!("/agents/{agent}/predict"), &body).await;
     assert_eq!(status, StatusCode::OK, "{answer:#}");
     text(&answer["trace"]["id"]).to_owned()
@@ -52,8 +52,8 @@ async fn one_takes_along_what_is_kept_of_oneself_and_nothing_of_others(mode: Mod
     inside.link(id(&agent), id(&inside.ingest(&document).await)).await;
     let token = inside.create("/api-tokens", &json!({ "description": "Ada's script" })).await;
     bob.create("/api-tokens", &json!({ "description": "Bob's script" })).await;
-    let trace = ask(&inside, id(&agent), "When does the gate open?").await;
-    ask(&bob, id(&agent), "Who opens the gate for Bob?").await;
+    let trace = ask(&inside, id(&agent), "a-talk", "When does the gate open?").await;
+    ask(&bob, id(&agent), "a-talk", "Who opens the gate for Bob?").await;
     let feedback = json!({ "rating": 1, "text": "At once." });
     data(inside.post(&format!("/traces/{trace}/feedback"), &feedback).await);
 
@@ -85,6 +85,27 @@ async fn one_takes_along_what_is_kept_of_oneself_and_nothing_of_others(mode: Mod
     let log = ada.read(&format!("/workspaces/{}/audit", id(ada.user()))).await;
     let is_export = |line: &Value| line["action"] == "exported" && line["target"]["kind"] == "user";
     assert!(log.as_array().expect("a list").iter().any(is_export), "{log:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_in_an_export_once_however_much_there_is() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let agent = json!({ "name": "Clerk", "type": "CHATVENDOR", "hasMemory": true });
+    let agent = ada.create_agent(&agent).await;
+    let document = json!({ "name": "Gate", "type": "TXT", "content": "The gate opens at nine." });
+    ada.link(id(&agent), id(&ada.ingest(&document).await)).await;
+    // More than are read at a time, and no multiple of that.
+    let sessions: Vec<_> = (0..13).map(|number| format!("talk {number}")).collect();
+    for session in &sessions {
+        ask(&ada, id(&agent), session, "When does the gate open?").await;
+    }
+    let lines = exported(&ada).await;
+    for kind in ["turn", "trace"] {
+        let told = of_type(&lines, kind);
+        let told: Vec<_> = told.iter().rev().map(|line| text(&line["session"])).collect();
+        assert_eq!(told, sessions, "every {kind}, the newest first");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -238,7 +238,7 @@ impl AccountService {
             self.audit.note(&mut tx, &at_home, AuditAction::PasswordChanged, "user", id).await?;
         }
         if let Some(email) = email {
-            user = self.put_email(&mut tx, &at_home, &before, &email).await?;
+            user = self.put_email(&mut tx, &at_home, &user, &email).await?;
             self.sign_ins.remember_address(&mut tx, &user, address).await?;
         }
         tx.commit().await?;

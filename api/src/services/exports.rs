@@ -28,10 +28,10 @@ use crate::{
 
 /// Exports that an account may begin in a minute.
 const PER_MINUTE: u32 = 10;
-/// Tokens, or turns of conversations, that are read at a time.
-const ROWS: u32 = 50;
-/// Traces that are read at a time. They may have a megabyte each.
-const TRACES: u32 = 5;
+/// API tokens that are read at a time.
+const TOKENS: u32 = 50;
+/// Turns of conversations, or traces, that are read at a time. They may have a megabyte each, and whoever reads slowly has all of them held.
+const ANSWERS: u32 = 5;
 
 /// Some lines of an export, each a JSON object, and from where it goes on.
 pub(crate) struct ExportPart {
@@ -172,7 +172,7 @@ impl ExportService {
 
     /// Some API tokens that somebody made in a workspace, and the last that was looked at. Those of published pages are the pages'.
     async fn tokens(&self, owner: RunOwner, before: Uuid) -> Result<(String, Option<Uuid>), ApiError> {
-        let tokens = db::api_tokens::list(&self.db, owner.workspace_id, "", before.into(), ROWS).await?;
+        let tokens = db::api_tokens::list(&self.db, owner.workspace_id, "", before.into(), TOKENS).await?;
         let last = tokens.last().map(|token| *token.id.as_uuid());
         let mut lines = String::new();
         for token in &tokens {
@@ -186,7 +186,7 @@ impl ExportService {
 
     /// Some turns of somebody's sessions in a workspace, and the last of them.
     async fn turns(&self, owner: RunOwner, before: Uuid) -> Result<(String, Option<Uuid>), ApiError> {
-        let turns = db::memory::list(&self.db, owner, before, ROWS).await?;
+        let turns = db::memory::list(&self.db, owner, before, ANSWERS).await?;
         let last = turns.last().map(|turn| turn.id);
         Ok((turns.iter().map(|turn| turn_line(owner.workspace_id, turn)).collect(), last))
     }
@@ -196,7 +196,7 @@ impl ExportService {
         let workspace = owner.workspace_id;
         let (filter, now) = (TraceFilter::default(), self.clock.now());
         let traces =
-            db::traces::list(&self.db, workspace, Some(owner), &filter, now, before.into(), TRACES).await?;
+            db::traces::list(&self.db, workspace, Some(owner), &filter, now, before.into(), ANSWERS).await?;
         let last = traces.last().map(|trace| *trace.id.as_uuid());
         Ok((traces.iter().map(|trace| trace_line(workspace, trace)).collect(), last))
     }
