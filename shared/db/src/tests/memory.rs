@@ -1,7 +1,7 @@
 //! What agents remember, and answers that are given again.
 
 use lectern_shared::{
-    ids::{AgentId, ApiTokenId, PublicationId, TraceId, WorkspaceId},
+    ids::{AgentId, ApiTokenId, PublicationId, TraceId, UserId, WorkspaceId},
     model::{
         Json,
         publication::{Publication, PublicationAccess},
@@ -48,9 +48,16 @@ async fn the_turns_of_all_sessions_in_a_workspace_are_read_page_by_page() {
         {
             say(&t.db, workspace, agent, session, number).await;
         }
+        // Another member's, and what was asked by a token that many hold, are not one's own.
+        let own = run_in(owner);
+        let stranger = RunOwner { user: UserId::generate(), ..own };
+        let by_token = RunOwner { token: Some(ApiTokenId::generate()), ..own };
+        for other in [stranger, by_token] {
+            commit!(t.db, |tx| memory::add(tx, other, a, "s", &turn(5), at(1), 3));
+        }
         let (mut before, mut read) = (Uuid::max(), Vec::new());
         loop {
-            let page = memory::list(&t.db, run_in(owner), before, 2).await.unwrap();
+            let page = memory::list(&t.db, own, before, 2).await.unwrap();
             let Some(last) = page.last() else { break };
             before = last.id;
             read.extend(page.into_iter().map(|turn| (turn.agent_id, turn.session, turn.question)));
