@@ -12,6 +12,7 @@ use lectern_db::{
     workspaces::members::RemovedMember,
 };
 use lectern_shared::{
+    address,
     clock::Clock,
     ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
     model::{
@@ -118,7 +119,7 @@ impl AuditService {
         self.note_with(tx, actor, AuditAction::MemberRemoved, ACCOUNT, member, details).await?;
         self.note_tokens(tx, actor, &removed.tokens).await?;
         for webhook in &removed.webhooks {
-            self.note(tx, actor, AuditAction::WebhookDisabled, "webhook", webhook).await?;
+            self.note(tx, actor, AuditAction::WebhookDisabled, WEBHOOK, webhook).await?;
         }
         Ok(())
     }
@@ -162,7 +163,7 @@ impl AuditService {
         for (kind, ids) in wanted {
             let ids: Vec<Uuid> = ids.into_iter().collect();
             let found = match kind {
-                WEBHOOK => self.addresses(owner.workspace_id, &ids).await?,
+                WEBHOOK => self.origins(owner.workspace_id, &ids).await?,
                 _ => db::audit::names(&self.db, owner.workspace_id, kind, &ids).await?,
             };
             names.extend(found.into_iter().map(|(id, name)| ((kind.to_owned(), id), name)));
@@ -170,11 +171,11 @@ impl AuditService {
         Ok(AuditNames(names))
     }
 
-    /// The addresses of those of these webhooks that a workspace has still. One that cannot be read is no name.
-    async fn addresses(&self, workspace: WorkspaceId, ids: &[Uuid]) -> Result<Vec<(Uuid, String)>, DbError> {
+    /// Where those of these webhooks lead that a workspace has still, without what may be a key. One whose address cannot be read has no name.
+    async fn origins(&self, workspace: WorkspaceId, ids: &[Uuid]) -> Result<Vec<(Uuid, String)>, DbError> {
         let named = |webhook: Webhook| {
             let url = webhook.address.open(&self.keyring, webhook.id).ok()?;
-            Some((*webhook.id.as_uuid(), url))
+            Some((*webhook.id.as_uuid(), address::origin(&url)?))
         };
         let found = db::webhooks::find_all(&self.db, workspace, ids).await?;
         Ok(found.into_iter().filter_map(named).collect())

@@ -122,7 +122,7 @@ pub async fn list(
 }
 
 /// What those of these things are called that a workspace has still, by their ids; `kind` is what lines call such a thing. Things of
-/// other kinds have no names, and those of webhooks are their addresses, which are sealed.
+/// other kinds have no names, and webhooks are called after their addresses, which are sealed.
 pub async fn names(db: &Db, workspace: WorkspaceId, kind: &str, ids: &[Uuid]) -> Result<Vec<(Uuid, String)>> {
     let select = match kind {
         // What somebody asked is called after them.
