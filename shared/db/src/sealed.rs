@@ -171,7 +171,7 @@ pub struct PlainAddress {
 /// At most `limit` addresses that are not sealed, of webhooks behind `after`, in the order of their ids.
 pub async fn plain_addresses(db: &Db, after: WebhookId, limit: u32) -> Result<Vec<PlainAddress>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, url FROM webhooks WHERE url_sealed IS NULL AND id > $1 ORDER BY id LIMIT $2"
+        "SELECT id, url FROM webhooks WHERE url <> '' AND id > $1 ORDER BY id LIMIT $2"
     )
     .bind(after)
     .bind(i64::from(limit))
@@ -182,12 +182,10 @@ pub async fn plain_addresses(db: &Db, after: WebhookId, limit: u32) -> Result<Ve
 pub async fn seal_address(tx: &mut Tx, plain: &PlainAddress, sealed: &[u8]) -> Result<bool> {
     let rows = execute!(
         tx,
-        sqlx::query(
-            "UPDATE webhooks SET url = '', url_sealed = $3 WHERE id = $1 AND url = $2 AND url_sealed IS NULL"
-        )
-        .bind(plain.id)
-        .bind(plain.url.as_str())
-        .bind(sealed)
+        sqlx::query("UPDATE webhooks SET url = '', url_sealed = $3 WHERE id = $1 AND url = $2")
+            .bind(plain.id)
+            .bind(plain.url.as_str())
+            .bind(sealed)
     )?;
     Ok(rows == 1)
 }

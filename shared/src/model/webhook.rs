@@ -117,12 +117,12 @@ impl fmt::Debug for WebhookSecrets {
 }
 
 /// Where a webhook is, as it is stored: sealed, since the path or the query of an address may be a key. In a row that was last changed
-/// before addresses were sealed it is plain.
+/// before addresses were sealed it is plain; what is plain counts, since a process of an earlier build may have written it beside what is sealed.
 #[derive(Clone, PartialEq, Eq, FromRow)]
 pub struct WebhookAddress {
     /// The address; empty when it is sealed.
     pub url: String,
-    /// The address, sealed.
+    /// The address, sealed, unless it is plain.
     pub url_sealed: Option<Vec<u8>>,
 }
 
@@ -136,12 +136,13 @@ impl WebhookAddress {
 
     /// The same, sealed if it was not.
     pub fn sealed(self, keyring: &Keyring, webhook: WebhookId) -> Result<Self, SecretError> {
-        if self.url_sealed.is_some() { Ok(self) } else { Self::seal(keyring, webhook, &self.url) }
+        if self.url.is_empty() { Ok(self) } else { Self::seal(keyring, webhook, &self.url) }
     }
 
     /// The address itself.
     pub fn open(&self, keyring: &Keyring, webhook: WebhookId) -> Result<String, SecretError> {
-        let Some(sealed) = &self.url_sealed else { return Ok(self.url.clone()) };
+        let sealed = self.url_sealed.as_ref().filter(|_| self.url.is_empty());
+        let Some(sealed) = sealed else { return Ok(self.url.clone()) };
         let place = CiphertextLocation::webhook_url(webhook.as_uuid());
         Ok(keyring.decrypt_text(place, sealed)?.expose_secret().to_owned())
     }
@@ -226,6 +227,7 @@ mod tests {
     #[test]
     fn an_address_is_sealed_for_its_webhook_and_one_from_before_is_read_too() {
         const URL: &str = "https://a.example/told?key=secret";
+        const MOVED: &str = "https://b.example";
         let keyring = Keyring::new(&SecretString::from("k".repeat(32)), None).unwrap();
         let (id, other) = (WebhookId::generate(), WebhookId::generate());
         let plain = WebhookAddress { url: URL.to_owned(), url_sealed: None };
@@ -235,6 +237,11 @@ mod tests {
         assert_eq!((sealed.url.as_str(), sealed.open(&keyring, id).unwrap().as_str()), ("", URL));
         assert!(sealed.open(&keyring, other).is_err(), "it was moved to another row");
         assert_eq!(sealed.clone().sealed(&keyring, id).unwrap(), sealed, "once is enough");
+        // An earlier build knows of no column but the plain one, and leaves the other as it was.
+        let moved = WebhookAddress { url: MOVED.to_owned(), ..sealed };
+        assert_eq!(moved.open(&keyring, id).unwrap(), MOVED);
+        let moved = moved.sealed(&keyring, id).unwrap();
+        assert_eq!((moved.url.as_str(), moved.open(&keyring, id).unwrap().as_str()), ("", MOVED));
     }
 
     fn at(seconds: i64) -> Timestamp {
