@@ -1,4 +1,4 @@
-//! Webhooks of somebody who is a member no more.
+//! Webhooks of somebody who is a member no more, or may build nothing any more.
 
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ use crate::support::{
 in_both_modes!(
     what_a_removed_member_set_up_tells_nothing_until_somebody_answers_for_it,
     a_webhook_stops_with_the_account_and_with_whoever_leaves,
+    a_webhook_stops_with_the_role_that_builds,
 );
 
 /// Makes a webhook, and returns its path.
@@ -97,4 +98,32 @@ async fn a_webhook_stops_with_the_account_and_with_whoever_leaves(mode: Mode) {
     assert_eq!(state(&team.owner, &of_carol).await, (true, None));
     data(carol.delete_with("/users/me", &json!({ "password": PASSWORD })).await);
     assert_off(&state(&team.owner, &of_carol).await);
+}
+
+async fn a_webhook_stops_with_the_role_that_builds(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let bob = team.joined(&service, "bob", "builder").await;
+    let owner = &team.owner;
+    let web = Web::start().await;
+    let url = web.serve("/told", "text/plain", "");
+    let (his, hers) = (webhook(&bob, &url).await, webhook(owner, &url).await);
+    for role in ["owner", "builder"] {
+        team.give(&bob, role).await;
+        assert_eq!(state(owner, &his).await, (true, None), "{role}");
+    }
+    team.give(&bob, "editor").await;
+    let (active, why) = state(owner, &his).await;
+    assert!(!active && why.as_deref().is_some_and(|why| why.contains("builds here no more")), "{why:?}");
+    assert_eq!(state(owner, &hers).await, (true, None));
+    let log = owner.read(&team.path("/audit?limit=2")).await;
+    let noted = [&log[0]["action"], &log[1]["action"]];
+    assert_eq!(noted, ["webhook_disabled", "role_changed"], "{log:#}");
+    assert_eq!(told_of_another_deletion(owner, &his).await, 0);
+    // Whoever builds again answers for it by switching it on.
+    team.give(&bob, "builder").await;
+    assert!(!state(owner, &his).await.0);
+    data(bob.patch(&his, &json!({ "active": true })).await);
+    assert_eq!(state(owner, &his).await, (true, None));
 }

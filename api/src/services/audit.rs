@@ -14,7 +14,7 @@ use lectern_db::{
 use lectern_shared::{
     address,
     clock::Clock,
-    ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
+    ids::{ApiTokenId, AuditEventId, UserId, WebhookId, WorkspaceId},
     model::{
         Json,
         audit::{AuditAction, AuditDetails},
@@ -118,7 +118,17 @@ impl AuditService {
         let details = AuditDetails::change(Some(role), None);
         self.note_with(tx, actor, AuditAction::MemberRemoved, ACCOUNT, member, details).await?;
         self.note_tokens(tx, actor, &removed.tokens).await?;
-        for webhook in &removed.webhooks {
+        self.note_disabled(tx, actor, &removed.webhooks).await
+    }
+
+    /// Notes webhooks that were switched off, since whoever answered for them may set up none any more.
+    pub(crate) async fn note_disabled(
+        &self,
+        tx: &mut Tx,
+        actor: &Actor,
+        webhooks: &[WebhookId],
+    ) -> Result<(), DbError> {
+        for webhook in webhooks {
             self.note(tx, actor, AuditAction::WebhookDisabled, WEBHOOK, webhook).await?;
         }
         Ok(())

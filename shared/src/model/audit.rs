@@ -47,7 +47,7 @@ text_enum! {
         WebhookCreated => "webhook_created",
         /// A webhook was switched on.
         WebhookEnabled => "webhook_enabled",
-        /// A webhook was switched off, by somebody or because whoever answered for it is a member no more.
+        /// A webhook was switched off, by somebody or because whoever answered for it may set up none any more.
         WebhookDisabled => "webhook_disabled",
         /// An agent was made, which sends questions and passages to its model.
         AgentCreated => "agent_created",

@@ -208,10 +208,11 @@ impl InvitationService {
         if role == Role::Owner && before != Some(Role::Owner) {
             super::admit_owner_of(&mut tx, workspace, user).await?;
         }
-        db::workspaces::members::put(&mut tx, workspace, user, role, now).await?;
+        let disabled = db::workspaces::members::put(&mut tx, workspace, user, role, now).await?;
         let actor = actor.clone().within(workspace, role);
         let details = AuditDetails::change(before, Some(role));
         self.audit.note_with(&mut tx, &actor, AuditAction::MemberJoined, "user", user, details).await?;
+        self.audit.note_disabled(&mut tx, &actor, &disabled).await?;
         tx.commit().await?;
         self.workspaces.find(&actor, workspace).await
     }

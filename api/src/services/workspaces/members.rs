@@ -88,7 +88,7 @@ impl MemberService {
         Ok(db::workspaces::members::list(&self.db, owner.workspace_id, name, before.into(), limit).await?)
     }
 
-    /// Gives a member another role.
+    /// Gives a member another role. With one that builds nothing, the webhooks that it answers for are switched off.
     ///
     /// # Errors
     /// When the workspace would have no owner, or the member more workspaces than an account may own.
@@ -117,14 +117,16 @@ impl MemberService {
         if role == Role::Owner {
             super::admit_owner_of(&mut tx, workspace, user).await?;
         }
-        db::workspaces::members::put(&mut tx, workspace, user, role, self.clock.now()).await?;
+        let disabled = db::workspaces::members::put(&mut tx, workspace, user, role, self.clock.now()).await?;
         let details = AuditDetails::change(Some(member.role), Some(role));
         self.audit.note_with(&mut tx, &actor, AuditAction::RoleChanged, "user", user, details).await?;
+        self.audit.note_disabled(&mut tx, &actor, &disabled).await?;
         tx.commit().await?;
         Ok(Member { role, ..member })
     }
 
-    /// Removes a member, with the API tokens that it made, and switches off the webhooks that it set up. Everybody may leave; others are for owners to remove.
+    /// Removes a member, with the API tokens that it made, and switches off the webhooks that it answers for. Everybody may leave; others
+    /// are for owners to remove.
     ///
     /// # Errors
     /// When the workspace would have no owner, or is the member's own.

@@ -168,9 +168,10 @@ impl WorkspaceOperator {
                 keep_an_owner(&mut tx, id, member).await?;
             }
             let action = if member.is_some() { AuditAction::RoleChanged } else { AuditAction::MemberJoined };
-            db::workspaces::members::put(&mut tx, id, user, role, self.clock.now()).await?;
+            let disabled = db::workspaces::members::put(&mut tx, id, user, role, self.clock.now()).await?;
             let details = AuditDetails::change(member.map(|member| member.role), Some(role));
             self.audit.note_with(&mut tx, &operator(id), action, "user", user, details).await?;
+            self.audit.note_disabled(&mut tx, &operator(id), &disabled).await?;
             tx.commit().await?;
             Ok::<_, ApiError>(user)
         };

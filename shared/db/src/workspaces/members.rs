@@ -10,8 +10,11 @@ use sqlx::QueryBuilder;
 use crate::{Db, Result, Tx, documents::browse::and_any_has, execute, on, webhooks};
 
 /// Why a webhook is off that whoever was removed had answered for.
-const WEBHOOK_OFF: &str =
+const OFF_WITH_MEMBER: &str =
     "Whoever set it up is a member no more. Look where it leads, and switch it on if it is still wanted.";
+/// Why a webhook is off that somebody had answered for whose role is too low for that now.
+const OFF_WITH_ROLE: &str =
+    "Whoever set it up builds here no more. Look where it leads, and switch it on if it is still wanted.";
 
 /// What went, and what was switched off, with a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,14 +25,15 @@ pub struct RemovedMember {
     pub webhooks: Vec<WebhookId>,
 }
 
-/// Makes an account a member, or gives a member another role. Invitations of whoever may invite nobody any more are withdrawn.
+/// Makes an account a member, or gives a member another role. Invitations of whoever may invite nobody any more are withdrawn, and webhooks
+/// that it answers for are switched off if it may set up none any more, which are returned.
 pub async fn put(
     tx: &mut Tx,
     workspace: WorkspaceId,
     user: UserId,
     role: Role,
     now: Timestamp,
-) -> Result<()> {
+) -> Result<Vec<WebhookId>> {
     execute!(
         tx,
         sqlx::query(
@@ -41,7 +45,13 @@ pub async fn put(
         .bind(role)
         .bind(now)
     )?;
-    if role == Role::Owner { Ok(()) } else { withdraw_invitations(tx, workspace, user).await }
+    if role != Role::Owner {
+        withdraw_invitations(tx, workspace, user).await?;
+    }
+    if role.includes(Role::Builder) {
+        return Ok(Vec::new());
+    }
+    webhooks::disable_of_member(tx, workspace, user, OFF_WITH_ROLE, now).await
 }
 
 macro_rules! select_members {
@@ -159,6 +169,6 @@ pub async fn remove(
     .bind(workspace)
     .bind(user)
     .fetch_all(c))?;
-    let webhooks = webhooks::disable_of_member(tx, workspace, user, WEBHOOK_OFF, now).await?;
+    let webhooks = webhooks::disable_of_member(tx, workspace, user, OFF_WITH_MEMBER, now).await?;
     Ok(RemovedMember { tokens, webhooks })
 }

@@ -47,9 +47,10 @@ pub(super) async fn apply(
         let removed = db::workspaces::members::remove(tx, workspace, user, now).await?;
         return audit.note_removal(tx, &there, user, role, &removed).await;
     };
-    db::workspaces::members::put(tx, workspace, user, role, now).await?;
+    let disabled = db::workspaces::members::put(tx, workspace, user, role, now).await?;
     let action = if before.is_some() { AuditAction::RoleChanged } else { AuditAction::MemberJoined };
-    audit.note_with(tx, &there, action, "user", user, AuditDetails::change(before, Some(role))).await
+    audit.note_with(tx, &there, action, "user", user, AuditDetails::change(before, Some(role))).await?;
+    audit.note_disabled(tx, &there, &disabled).await
 }
 
 /// Says that the setting names nothing.
