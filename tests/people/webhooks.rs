@@ -1,5 +1,7 @@
 //! Webhooks of somebody who is a member no more, or may build nothing any more.
 
+use futures::future::join_all;
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Team, ingested};
@@ -14,6 +16,7 @@ in_both_modes!(
     what_a_removed_member_set_up_tells_nothing_until_somebody_answers_for_it,
     a_webhook_stops_with_the_account_and_with_whoever_leaves,
     a_webhook_stops_with_the_role_that_builds,
+    no_webhook_is_on_whose_maker_went_while_it_was_made,
 );
 
 /// Makes a webhook, and returns its path.
@@ -126,4 +129,32 @@ async fn a_webhook_stops_with_the_role_that_builds(mode: Mode) {
     assert!(!state(owner, &his).await.0);
     data(bob.patch(&his, &json!({ "active": true })).await);
     assert_eq!(state(owner, &his).await, (true, None));
+}
+
+async fn no_webhook_is_on_whose_maker_went_while_it_was_made(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let web = Web::start().await;
+    let made = json!({ "url": web.serve("/told", "text/plain", ""), "events": ["document.deleted"] });
+    let mut makers = Vec::new();
+    for number in 0..8 {
+        makers.push(team.joined(&service, &format!("maker-{number}"), "builder").await);
+    }
+    let (team, made) = (&team, &made);
+    join_all(makers.iter().enumerate().map(|(number, maker)| async move {
+        let end = async {
+            if number % 2 == 0 {
+                team.remove(maker).await;
+            } else {
+                team.give(maker, "editor").await;
+            }
+        };
+        let ((status, body), ()) = tokio::join!(maker.post("/webhooks", made), end);
+        let known = [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND];
+        assert!(known.contains(&status), "{status}: {body:#}");
+    }))
+    .await;
+    let left = team.owner.read("/webhooks").await;
+    assert!(left.as_array().expect("a list").iter().all(|webhook| webhook["active"] == false), "{left:#}");
 }
