@@ -10,7 +10,10 @@ use axum::{
     response::Redirect,
     routing::get,
 };
-use futures::FutureExt;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
 use tokio::task::spawn_blocking;
 
 use crate::{
@@ -49,12 +52,16 @@ fn write(description: &ApiDescription) -> Option<StaticFile> {
     json.ok().map(|json| StaticFile::new("application/json", Bytes::from(json)))
 }
 
-/// The paths of the document and the pages. They are for readers of the interface and no part of it. The document is written for whoever
-/// asks for it first.
+/// What [`write`] gives, which begins for whoever asks first. It goes on when they leave meanwhile, for those who ask next.
+fn written_once(description: ApiDescription) -> Shared<BoxFuture<'static, Option<StaticFile>>> {
+    let written = async { spawn_blocking(move || write(&description)).await.ok().flatten() };
+    written.boxed().shared()
+}
+
+/// The paths of the document and the pages. They are for readers of the interface and no part of it.
 #[expect(clippy::disallowed_methods, reason = "the document does not describe itself and its pages")]
 pub(crate) fn router(description: ApiDescription) -> Router<AppState> {
-    let written = async { spawn_blocking(move || write(&description)).await.ok().flatten() };
-    let written = written.boxed().shared();
+    let written = written_once(description);
     let json = async move |headers: HeaderMap| {
         written.await.map(|json| json.answer(&headers)).ok_or_else(ApiError::internal)
     };
@@ -104,6 +111,14 @@ impl StaticFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn whoever_asks_first_and_leaves_takes_the_document_from_nobody() {
+        let written = written_once(crate::operations().1);
+        // Asked once, and left.
+        drop(written.clone().now_or_never());
+        assert!(written.await.is_some());
+    }
 
     #[test]
     fn every_file_that_the_page_names_is_served_and_it_names_no_other_site() {
