@@ -19,6 +19,7 @@ use crate::{
 in_both_modes!(
     a_file_that_is_moved_stays_the_document_that_it_is,
     a_file_is_found_again_behind_more_new_ones_than_there_is_room_for,
+    what_somebody_deleted_here_stays_away_when_its_file_is_moved,
     what_is_another_file_never_becomes_a_document_that_was,
     a_file_that_turns_up_elsewhere_before_somebody_says_that_it_may_go_stays,
     killed_while_a_folder_is_renamed_a_run_loses_no_document
@@ -110,6 +111,44 @@ async fn a_file_is_found_again_behind_more_new_ones_than_there_is_room_for(mode:
     assert_eq!(told, (&json!("succeeded"), [0; 5], &json!(2), &warning), "{moved:#}");
     let left = [("last/one.txt".to_owned(), one), ("last/two.txt".to_owned(), two)];
     assert_eq!(named(&client).await, left);
+}
+
+async fn what_somebody_deleted_here_stays_away_when_its_file_is_moved(mode: Mode) {
+    let (_service, client, open) = opened(mode).await;
+    let rename = |from: &str, to: &str| {
+        fs::rename(open.path().join(from), open.path().join(to)).expect("a file that is moved");
+    };
+    fs::write(open.path().join("kept.txt"), "This stays.").expect("a file");
+    fs::write(open.path().join("one.txt"), "This is deleted.").expect("a file");
+    // There is no room for it either.
+    let config = json!({"path": open.path(), "maxDocuments": 2});
+    let source = source(&client, "folder", config).await;
+    assert_eq!(counts(&run(&client, &source).await), [2, 0, 0, 0, 0]);
+    let [kept, one] = [id_of(&client, "kept.txt").await, id_of(&client, "one.txt").await];
+    data(client.delete(&format!("/documents/{one}")).await);
+    let how = async |how: Value| {
+        let ended = settled(&client, &start_run(&client, &source, how).await).await;
+        assert_eq!((&ended["state"], &ended["warning"]), (&json!("succeeded"), &Value::Null), "{ended:#}");
+        (counts(&ended), [&ended["moved"], &ended["deletedHere"]].map(Value::as_i64))
+    };
+
+    rename("one.txt", "two.txt");
+    let left_away = ([0, 0, 1, 0, 0], [Some(0), Some(1)]);
+    for dry_run in [true, true, false, false] {
+        assert_eq!(how(json!({"dryRun": dry_run})).await, left_away, "dry: {dry_run}");
+    }
+    // It is known by where it is now.
+    rename("two.txt", "three.txt");
+    assert_eq!(how(json!({})).await, left_away);
+    assert_eq!(named(&client).await, [("kept.txt".to_owned(), kept)]);
+    // Until somebody wants everything, or it says something else.
+    rename("three.txt", "four.txt");
+    assert_eq!(how(json!({"full": true})).await, ([1, 0, 1, 0, 0], [Some(0), Some(0)]));
+    assert_ne!(id_of(&client, "four.txt").await, one);
+    data(client.delete(&format!("/documents/{}", id_of(&client, "four.txt").await)).await);
+    fs::remove_file(open.path().join("four.txt")).expect("a file");
+    fs::write(open.path().join("five.txt"), "This is another one.").expect("a file");
+    assert_eq!(how(json!({})).await, ([1, 0, 1, 0, 0], [Some(0), Some(0)]));
 }
 
 async fn what_is_another_file_never_becomes_a_document_that_was(mode: Mode) {

@@ -138,7 +138,10 @@ impl<'a> RunRecorder<'a> {
         if known.is_none()
             && let Some((former, file)) = self.found_again(&item, &version).await?
         {
-            return Box::pin(self.follow(former, &file, item, identity, &version)).await;
+            return match file {
+                Some(file) => Box::pin(self.follow(former, &file, item, identity, &version)).await,
+                None => self.stay_away(&former, &item, &version).await,
+            };
         }
         let stays = match &known {
             // Whoever deleted it does not want it back.

@@ -4,7 +4,8 @@ use std::{cmp::Reverse, collections::HashMap};
 
 use lectern_shared::model::sync::SyncItem;
 
-/// Things of a source that are not where they were, by the hash of their bytes. Each is found again once at most.
+/// Things of a source that are not where they were, by the hash of their bytes. Each is found again once at most. Those whose documents
+/// somebody deleted here are among them, so that these stay deleted wherever they are.
 #[derive(Default)]
 pub(super) struct VanishedItems(HashMap<String, Vec<SyncItem>>);
 
@@ -21,7 +22,7 @@ impl VanishedItems {
     }
 
     /// Takes the one that something new with these bytes is. Of several that held the same it is the one whose path ends most like the
-    /// new one's, and of these the first, so that it does not matter in which order they were added.
+    /// new one's; of these one that has a document, and then the first, so that it does not matter in which order they were added.
     pub(super) fn take(&mut self, sha256: &str, key: &str) -> Option<SyncItem> {
         let alike = self.0.get_mut(sha256)?;
         let places = alike.iter().enumerate();
@@ -36,8 +37,8 @@ impl VanishedItems {
 }
 
 /// How well something goes with a path: the more, the greater.
-fn likeness<'i>(item: &'i SyncItem, key: &str) -> (usize, Reverse<&'i str>) {
-    (common_end(&item.item_key, key), Reverse(item.item_key.as_str()))
+fn likeness<'i>(item: &'i SyncItem, key: &str) -> (usize, bool, Reverse<&'i str>) {
+    (common_end(&item.item_key, key), item.is_alive, Reverse(item.item_key.as_str()))
 }
 
 /// How many parts two paths have in common at their ends.
@@ -51,20 +52,24 @@ mod tests {
 
     use super::*;
 
+    fn item(key: &str, sha256: Option<&str>) -> SyncItem {
+        SyncItem {
+            item_key: key.to_owned(),
+            document_id: DocumentId::generate(),
+            name: None,
+            etag: None,
+            last_modified: None,
+            sha256: sha256.map(str::to_owned),
+            links: None,
+            seen_run: None,
+            is_alive: true,
+        }
+    }
+
     fn vanished(items: &[(&str, Option<&str>)]) -> VanishedItems {
         let mut vanished = VanishedItems::default();
         for (key, sha256) in items {
-            vanished.add(SyncItem {
-                item_key: (*key).to_owned(),
-                document_id: DocumentId::generate(),
-                name: None,
-                etag: None,
-                last_modified: None,
-                sha256: sha256.map(str::to_owned),
-                links: None,
-                seen_run: None,
-                is_alive: true,
-            });
+            vanished.add(item(key, *sha256));
         }
         vanished
     }
@@ -91,5 +96,17 @@ mod tests {
             assert_eq!(take("other.txt").as_deref(), Some("c/x.txt"), "{items:?}");
             assert_eq!(take("other.txt"), None, "{items:?}");
         }
+    }
+
+    #[test]
+    fn what_has_a_document_comes_before_what_somebody_deleted_unless_the_path_says_otherwise() {
+        let mut vanished = VanishedItems::default();
+        vanished.add(SyncItem { is_alive: false, ..item("a/x.txt", Some("a")) });
+        vanished.add(SyncItem { is_alive: false, ..item("a/y.txt", Some("a")) });
+        vanished.add(item("b/z.txt", Some("a")));
+        let mut take = |key| vanished.take("a", key).map(|item| item.item_key);
+        assert_eq!(take("new/y.txt").as_deref(), Some("a/y.txt"));
+        assert_eq!(take("new/other.txt").as_deref(), Some("b/z.txt"));
+        assert_eq!(take("new/another.txt").as_deref(), Some("a/x.txt"));
     }
 }

@@ -18,7 +18,7 @@ use lectern_shared::{
     },
 };
 
-use super::{Durability, RunRecorder, document_name, document_type};
+use super::{Durability, RunRecorder, document_name, document_type, notes::as_it_was};
 use crate::sync::{failure::RunFailure, item::FoundItem};
 
 impl RunRecorder<'_> {
@@ -26,28 +26,64 @@ impl RunRecorder<'_> {
     pub(in crate::sync) async fn vanish(&mut self, keys: Vec<String>) -> Result<(), RunFailure> {
         for key in keys {
             let known = items::find(&self.runtime.db, self.run.source_id, &key).await?;
-            // What somebody deleted here has no document that could stay, and what this run has seen was there.
-            let is_meant = |known: &SyncItem| known.is_alive && known.seen_run != Some(self.run.id);
-            if let Some(known) = known.filter(is_meant) {
+            if let Some(known) = known.filter(|known| self.may_be_elsewhere(known)) {
                 self.vanished.add(known);
             }
         }
         Ok(())
     }
 
-    /// What something new was before, with the file of its document, which has the same bytes.
+    /// Whether something that is not where it was may be found elsewhere.
+    fn may_be_elsewhere(&self, known: &SyncItem) -> bool {
+        let was_seen = known.seen_run == Some(self.run.id);
+        if known.is_alive {
+            // What this run has seen was there, or is found already.
+            !was_seen
+        } else {
+            // A full run makes documents again that somebody deleted. A dry one remembers no new place of what it has found.
+            !self.run.is_full && (!was_seen || self.run.dry_run)
+        }
+    }
+
+    /// What something new was before, with the file of its document, which has the same bytes; without one where somebody deleted the
+    /// document here.
     pub(super) async fn found_again(
         &mut self,
         item: &FoundItem<'_>,
         version: &str,
-    ) -> Result<Option<(SyncItem, StoredFile)>, RunFailure> {
+    ) -> Result<Option<(SyncItem, Option<StoredFile>)>, RunFailure> {
         while let Some(former) = self.vanished.take(version, item.key) {
+            if !former.is_alive {
+                return Ok(Some((former, None)));
+            }
             let file = uploads::find(&self.runtime.db, self.run.workspace_id, former.document_id).await?;
             if let Some(file) = file.filter(|file| file.source_sha256 == item.staged.sha256) {
-                return Ok(Some((former, file)));
+                return Ok(Some((former, Some(file))));
             }
         }
         Ok(None)
+    }
+
+    /// Leaves something away whose document somebody deleted here when it was elsewhere.
+    pub(super) async fn stay_away(
+        &mut self,
+        former: &SyncItem,
+        item: &FoundItem<'_>,
+        version: &str,
+    ) -> Result<(), RunFailure> {
+        // A dry run that was cut off finds it again.
+        let was_counted = former.seen_run == Some(self.run.id);
+        let more = if was_counted { SyncCounts::default() } else { as_it_was(former) };
+        let more = SyncCounts { bytes: item.staged.bytes.cast_signed(), ..more };
+        let mut tx = self.begin(&more, Durability::Relaxed).await?;
+        if self.run.dry_run {
+            items::see(&mut tx, self.run, &former.item_key).await?;
+        } else {
+            items::forget(&mut tx, self.run.source_id, &former.item_key).await?;
+            let named = (former.document_id, former.name.as_deref());
+            self.put(&mut tx, item.key, named, item.validators, version).await?;
+        }
+        self.commit(tx, more).await
     }
 
     /// Notes that something is elsewhere than it was. Its document is read anew only if its new name says that it is of another kind.

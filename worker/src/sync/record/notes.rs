@@ -30,7 +30,7 @@ impl RunRecorder<'_> {
         let ItemState::Open(known) = &state else { return Ok(state) };
         // A new document would be made of it.
         let is_new = known.as_ref().is_none_or(|known| !known.is_alive && self.run.is_full);
-        // What was elsewhere has a document.
+        // What was elsewhere has a document, or is to have none.
         if !is_new || self.has_room() || (known.is_none() && !self.vanished.is_empty()) {
             return Ok(state);
         }
