@@ -26,7 +26,7 @@ in_both_modes!(
 );
 
 /// The id of the document with a name.
-async fn id_of(client: &Client, name: &str) -> String {
+pub(super) async fn id_of(client: &Client, name: &str) -> String {
     let all = named(client).await;
     let (_, id) =
         all.iter().find(|(called, _)| called == name).unwrap_or_else(|| panic!("no {name}: {all:?}"));

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
+use lectern_db::sync::items;
 use lectern_shared::{
     blobs::bucket_address,
     egress::{Egress, EgressError, EgressRequest, RequestLimits},
@@ -33,7 +34,9 @@ use super::{
     context::{Enumeration, SyncContext},
     failure::RunFailure,
     item::{FoundItem, ItemValidators, StagedFile, StagingFailure, is_unreadable},
+    objects::ListedObjects,
     record::{ItemState, RunRecorder, document_name},
+    vanished::MoveRule,
 };
 
 /// A store that sends nothing for so long is given up.
@@ -61,26 +64,26 @@ pub(super) async fn read(
     let store = open(context, config, most / OBJECTS_PER_PAGE)?;
     let prefix = config.prefix.trim_matches('/');
     let prefix = Path::parse(prefix).map_err(|_| RunFailure::stop("The prefix cannot be part of a key"))?;
-    let mut objects = store.list(Some(&prefix));
-    let mut looked_at = 0;
-    while let Some(object) = objects.next().await {
-        let object = object.map_err(|error| RunFailure::stop(words(&error)))?;
-        looked_at += 1;
-        if looked_at > most {
-            return Err(RunFailure::stop(format!(
-                "The bucket has more than the {most} objects that a run looks at; a longer prefix makes them fewer"
-            )));
-        }
-        let key = object.location.as_ref();
-        let path = key.strip_prefix(prefix.as_ref()).unwrap_or(key).trim_start_matches('/');
-        // Folders are written as empty objects.
-        if object.size == 0 || is_unreadable(key) || !config.filter.admits(path) {
-            continue;
-        }
-        look_at(context, &store, recorder, &object, path).await?;
+    let reader = BucketReader { context, config, store, prefix, most };
+    let known = items::keys(&context.runtime.db, context.source.id).await?;
+    let mut listed = ListedObjects::of(known.into_iter().collect(), recorder.most() as usize);
+    let broken_off = reader.go_through(recorder, &mut listed).await?;
+    // What is not listed may be there for all that, where not everything is.
+    if broken_off.is_none() {
+        recorder.vanish(listed.missing()).await?;
     }
-    let reason = "The bucket does not have it any more.";
-    Ok(Enumeration { unseen: Some(reason), is_complete: true, validators: None })
+    let (new, left_out) = listed.take_new();
+    for object in &new {
+        reader.look_at(recorder, object, listed.rule(object)).await?;
+    }
+    recorder.left_out += left_out;
+    match broken_off {
+        Some(why) => Err(RunFailure::stop(why)),
+        None => {
+            let reason = "The bucket does not have it any more.";
+            Ok(Enumeration { unseen: Some(reason), is_complete: true, validators: None })
+        }
+    }
 }
 
 /// Objects, or entries of folders, that a run looks at for so many documents.
@@ -88,52 +91,101 @@ pub(super) fn most_objects(documents: u32) -> u64 {
     u64::from(documents) * OBJECTS_PER_DOCUMENT + OBJECTS
 }
 
-async fn look_at(
-    context: &SyncContext<'_>,
-    store: &AmazonS3,
-    recorder: &mut RunRecorder<'_>,
-    object: &ObjectMeta,
-    path: &str,
-) -> Result<(), RunFailure> {
-    let key = object.location.as_ref();
-    let ItemState::Open(known) = recorder.look(key).await? else { return Ok(()) };
-    let tag = object.e_tag.clone().unwrap_or_else(|| format!("{} {}", object.last_modified, object.size));
-    if let Some(current) = recorder.current(known.as_ref())
-        && (current.etag.as_ref() == Some(&tag) || !current.is_alive)
-    {
-        return recorder.unchanged(current).await;
-    }
-    let most = context.runtime.settings.limits.source_bytes;
-    if object.size > most {
-        let reason = format!("It has {} bytes, and {most} may be fetched.", object.size);
-        return recorder.failed(key, &reason, known.as_ref()).await;
-    }
-    let got = match store.get(&object.location).await {
-        Ok(got) => got,
-        Err(error) => return recorder.failed(key, &words(&error), known.as_ref()).await,
-    };
-    let content_type =
-        got.attributes.get(&object_store::Attribute::ContentType).map(|value| value.as_ref().to_owned());
-    let content_type =
-        content_type.and_then(|full| Some(full.split(';').next()?.trim().to_ascii_lowercase()));
-    let staged = match StagedFile::of(got.into_stream()).await {
-        Ok(staged) => staged,
-        Err(StagingFailure::Source(error)) => {
-            return recorder.failed(key, &words(&error), known.as_ref()).await;
+/// Reads the objects of a bucket.
+struct BucketReader<'r> {
+    context: &'r SyncContext<'r>,
+    config: &'r BucketConfig,
+    store: AmazonS3,
+    prefix: Path,
+    /// Objects that are looked at, at most.
+    most: u64,
+}
+
+impl BucketReader<'_> {
+    /// Goes through the list, and looks at what need not wait for its end. Returns why it was not gone through to that, if it was not.
+    async fn go_through(
+        &self,
+        recorder: &mut RunRecorder<'_>,
+        listed: &mut ListedObjects,
+    ) -> Result<Option<String>, RunFailure> {
+        let mut objects = self.store.list(Some(&self.prefix));
+        let (mut looked_at, most) = (0, self.most);
+        while let Some(object) = objects.next().await {
+            let object = match object {
+                Ok(object) => object,
+                Err(error) => return Ok(Some(words(&error))),
+            };
+            looked_at += 1;
+            if looked_at > most {
+                return Ok(Some(format!(
+                    "The bucket has more than the {most} objects that a run looks at; a longer prefix makes them fewer"
+                )));
+            }
+            // Folders are written as empty objects.
+            let is_empty = object.size == 0 || is_unreadable(object.location.as_ref());
+            if is_empty || !self.config.filter.admits(self.path(&object)) {
+                continue;
+            }
+            if let Some(object) = listed.admit(object) {
+                self.look_at(recorder, &object, MoveRule::Never).await?;
+            }
         }
-        Err(StagingFailure::Here(failure)) => return Err(failure),
-    };
-    let item = FoundItem {
-        key,
-        name: document_name(Some(path), key),
-        url: None,
-        file_name: object.location.filename().map(str::to_owned),
-        content_type: content_type.as_deref(),
-        charset: None,
-        staged,
-        validators: ItemValidators { etag: Some(&tag), ..ItemValidators::default() },
-    };
-    recorder.found(known, item).await
+        Ok(None)
+    }
+
+    /// The key of an object behind the prefix.
+    fn path<'o>(&self, object: &'o ObjectMeta) -> &'o str {
+        let key = object.location.as_ref();
+        key.strip_prefix(self.prefix.as_ref()).unwrap_or(key).trim_start_matches('/')
+    }
+
+    async fn look_at(
+        &self,
+        recorder: &mut RunRecorder<'_>,
+        object: &ObjectMeta,
+        moves: MoveRule,
+    ) -> Result<(), RunFailure> {
+        let key = object.location.as_ref();
+        let ItemState::Open(known) = recorder.look(key).await? else { return Ok(()) };
+        let tag = object.e_tag.clone().unwrap_or_else(|| format!("{} {}", object.last_modified, object.size));
+        if let Some(current) = recorder.current(known.as_ref())
+            && (current.etag.as_ref() == Some(&tag) || !current.is_alive)
+        {
+            return recorder.unchanged(current).await;
+        }
+        let most = self.context.runtime.settings.limits.source_bytes;
+        if object.size > most {
+            let reason = format!("It has {} bytes, and {most} may be fetched.", object.size);
+            return recorder.failed(key, &reason, known.as_ref()).await;
+        }
+        let got = match self.store.get(&object.location).await {
+            Ok(got) => got,
+            Err(error) => return recorder.failed(key, &words(&error), known.as_ref()).await,
+        };
+        let content_type =
+            got.attributes.get(&object_store::Attribute::ContentType).map(|value| value.as_ref().to_owned());
+        let content_type =
+            content_type.and_then(|full| Some(full.split(';').next()?.trim().to_ascii_lowercase()));
+        let staged = match StagedFile::of(got.into_stream()).await {
+            Ok(staged) => staged,
+            Err(StagingFailure::Source(error)) => {
+                return recorder.failed(key, &words(&error), known.as_ref()).await;
+            }
+            Err(StagingFailure::Here(failure)) => return Err(failure),
+        };
+        let item = FoundItem {
+            key,
+            name: document_name(Some(self.path(object)), key),
+            url: None,
+            file_name: object.location.filename().map(str::to_owned),
+            content_type: content_type.as_deref(),
+            charset: None,
+            staged,
+            validators: ItemValidators { etag: Some(&tag), ..ItemValidators::default() },
+            moves,
+        };
+        recorder.found(known, item).await
+    }
 }
 
 fn open(context: &SyncContext<'_>, config: &BucketConfig, most_pages: u64) -> Result<AmazonS3, RunFailure> {

@@ -16,6 +16,7 @@ use super::{
     listing,
     pages::{FetchedPage, KnownPage, PageAnswer, PageClient, SmallFile},
     record::{ItemState, RunRecorder, document_name},
+    vanished::MoveRule,
 };
 
 /// The most bytes of a feed.
@@ -104,6 +105,7 @@ async fn look_at(
                 charset: Some("utf-8"),
                 staged,
                 validators: ItemValidators { version: Some(&named.version), ..ItemValidators::default() },
+                moves: MoveRule::Never,
             };
             recorder.found(known, item).await
         }
@@ -144,6 +146,7 @@ async fn found_page(
         charset: charset.as_deref(),
         staged,
         validators: ItemValidators { version: Some(&entry.version), ..ItemValidators::default() },
+        moves: MoveRule::Never,
     };
     recorder.found(known, item).await
 }

@@ -22,6 +22,7 @@ use super::{
     failure::RunFailure,
     item::{FoundItem, ItemValidators, StagedFile, StagingFailure, is_unreadable},
     record::{ItemState, RunRecorder, document_name},
+    vanished::MoveRule,
 };
 
 /// Folders within folders that are looked into.
@@ -161,6 +162,7 @@ async fn look_at(
         charset: None,
         staged,
         validators: ItemValidators { etag: Some(&file.version), ..ItemValidators::default() },
+        moves: MoveRule::Likest,
     };
     recorder.found(known, item).await
 }

@@ -11,7 +11,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::failure::RunFailure;
+use super::{failure::RunFailure, vanished::MoveRule};
 use crate::source::temporary_file;
 
 /// Ends of names of files in which there is no text to read: pictures, sound, films, archives, programs.
@@ -90,6 +90,8 @@ pub(super) struct FoundItem<'a> {
     pub(super) charset: Option<&'a str>,
     pub(super) staged: StagedFile,
     pub(super) validators: ItemValidators<'a>,
+    /// Where it is new, what it may be that was elsewhere.
+    pub(super) moves: MoveRule,
 }
 
 /// By what it is told the next time whether something has changed.

@@ -11,6 +11,7 @@ mod frontier;
 mod hosts;
 mod item;
 mod listing;
+mod objects;
 mod pages;
 mod record;
 pub(crate) mod robots;

@@ -28,6 +28,7 @@ use super::{
     record::{ItemState, RunRecorder, document_name},
     sitemap::{self, SITEMAP_BYTES},
     spellings::{PageSpellings, is_other_spelling},
+    vanished::MoveRule,
 };
 
 /// Sitemaps of one site.
@@ -392,6 +393,7 @@ impl SiteReader<'_, '_, '_> {
                 version: None,
                 links: remembered.as_deref(),
             },
+            moves: MoveRule::Never,
         };
         self.recorder.found(known, item).await
     }

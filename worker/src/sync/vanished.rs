@@ -4,6 +4,17 @@ use std::{cmp::Reverse, collections::HashMap};
 
 use lectern_shared::model::sync::SyncItem;
 
+/// Which of the things that are not where they were something new is that has the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MoveRule {
+    /// Of several the one whose path ends most alike.
+    Likest,
+    /// The only one; of several, none.
+    OnlyOne,
+    /// None: there are others like it.
+    Never,
+}
+
 /// Things of a source that are not where they were, by the hash of their bytes. Each is found again once at most. Those whose documents
 /// somebody deleted here are among them, so that these stay deleted wherever they are.
 #[derive(Default)]
@@ -23,8 +34,17 @@ impl VanishedItems {
 
     /// Takes the one that something new with these bytes is. Of several that held the same it is the one whose path ends most like the
     /// new one's; of these one that has a document, and then the first, so that it does not matter in which order they were added.
-    pub(super) fn take(&mut self, sha256: &str, key: &str) -> Option<SyncItem> {
+    pub(super) fn take(&mut self, sha256: &str, key: &str, rule: MoveRule) -> Option<SyncItem> {
         let alike = self.0.get_mut(sha256)?;
+        let is_clear = match rule {
+            MoveRule::Likest => true,
+            // Of those without a document it does not matter which one it is.
+            MoveRule::OnlyOne => alike.len() == 1 || alike.iter().all(|item| !item.is_alive),
+            MoveRule::Never => false,
+        };
+        if !is_clear {
+            return None;
+        }
         let places = alike.iter().enumerate();
         let (place, _) =
             places.max_by(|(_, one), (_, other)| likeness(one, key).cmp(&likeness(other, key)))?;
@@ -77,7 +97,7 @@ mod tests {
     #[test]
     fn each_is_found_again_once_and_only_by_what_it_held() {
         let mut vanished = vanished(&[("a.txt", Some("a")), ("unknown.txt", None)]);
-        let mut take = |sha256| vanished.take(sha256, "new.txt").map(|item| item.item_key);
+        let mut take = |sha256| vanished.take(sha256, "new.txt", MoveRule::Likest).map(|item| item.item_key);
         assert_eq!(take("b"), None);
         assert_eq!(take("a").as_deref(), Some("a.txt"));
         assert_eq!(take("a"), None);
@@ -90,7 +110,7 @@ mod tests {
         for _ in 0..items.len() {
             items.rotate_left(1);
             let mut vanished = vanished(&items);
-            let mut take = |key| vanished.take("a", key).map(|item| item.item_key);
+            let mut take = |key| vanished.take("a", key, MoveRule::Likest).map(|item| item.item_key);
             assert_eq!(take("new/deep/y.txt").as_deref(), Some("b/deep/y.txt"), "{items:?}");
             assert_eq!(take("z/x.txt").as_deref(), Some("b/x.txt"), "{items:?}");
             assert_eq!(take("other.txt").as_deref(), Some("c/x.txt"), "{items:?}");
@@ -104,9 +124,24 @@ mod tests {
         vanished.add(SyncItem { is_alive: false, ..item("a/x.txt", Some("a")) });
         vanished.add(SyncItem { is_alive: false, ..item("a/y.txt", Some("a")) });
         vanished.add(item("b/z.txt", Some("a")));
-        let mut take = |key| vanished.take("a", key).map(|item| item.item_key);
+        let mut take = |key| vanished.take("a", key, MoveRule::Likest).map(|item| item.item_key);
         assert_eq!(take("new/y.txt").as_deref(), Some("a/y.txt"));
         assert_eq!(take("new/other.txt").as_deref(), Some("b/z.txt"));
         assert_eq!(take("new/another.txt").as_deref(), Some("a/x.txt"));
+    }
+
+    #[test]
+    fn where_only_one_may_be_it_none_of_several_is_and_nothing_where_there_are_others_like_it() {
+        let items = [("x.txt", Some("a")), ("y.txt", Some("b")), ("z.txt", Some("b"))];
+        let mut vanished = vanished(&items);
+        let mut take = |sha256, rule| vanished.take(sha256, "new/y.txt", rule).map(|item| item.item_key);
+        assert_eq!(take("a", MoveRule::Never), None);
+        assert_eq!(take("a", MoveRule::OnlyOne).as_deref(), Some("x.txt"));
+        assert_eq!(take("b", MoveRule::OnlyOne), None);
+        for key in ["c.txt", "d.txt"] {
+            vanished.add(SyncItem { is_alive: false, ..item(key, Some("c")) });
+        }
+        let taken = vanished.take("c", "new.txt", MoveRule::OnlyOne).map(|item| item.item_key);
+        assert_eq!(taken.as_deref(), Some("c.txt"), "both are to stay away");
     }
 }

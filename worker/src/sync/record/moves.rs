@@ -52,7 +52,7 @@ impl RunRecorder<'_> {
         item: &FoundItem<'_>,
         version: &str,
     ) -> Result<Option<(SyncItem, Option<StoredFile>)>, RunFailure> {
-        while let Some(former) = self.vanished.take(version, item.key) {
+        while let Some(former) = self.vanished.take(version, item.key, item.moves) {
             if !former.is_alive {
                 return Ok(Some((former, None)));
             }
