@@ -216,6 +216,11 @@ const STEPS: &[MigrationStep] = &[
         description: "addresses that are encrypted",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0028_sealed_addresses.sql")),
     },
+    MigrationStep {
+        version: 29,
+        description: "what feeds call their entries",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0029_source_entries.sql")),
+    },
 ];
 
 /// What the steps up to [`WHOLE_VERSION`] make of an empty database, in one script. The steps make tables, columns and indexes that later

@@ -410,6 +410,8 @@ pub struct SyncItem {
     pub sha256: Option<String>,
     /// Where it links to.
     pub links: Option<Json<Vec<String>>>,
+    /// What its feed calls it, whatever page it links to.
+    pub entry_id: Option<String>,
     /// The run that saw it last.
     pub seen_run: Option<SourceRunId>,
     /// Whether its document is still there: somebody may have deleted it.

@@ -4,8 +4,9 @@ use axum::{
     http::{StatusCode, header},
     response::IntoResponse,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::moves::id_of;
 use crate::{
     support::{
         client::{data, id},
@@ -16,7 +17,11 @@ use crate::{
     sync::{counts, documents, found, run, settled, signed_up, source, start_run, text_of},
 };
 
-in_both_modes!(a_feed_is_read_by_its_entries, pages_of_a_feed_are_read_anew_when_somebody_says_so);
+in_both_modes!(
+    a_feed_is_read_by_its_entries,
+    pages_of_a_feed_are_read_anew_when_somebody_says_so,
+    an_entry_that_links_elsewhere_stays_the_document_that_it_is
+);
 
 async fn a_feed_is_read_by_its_entries(mode: Mode) {
     let (_service, client) = signed_up(mode).await;
@@ -116,4 +121,85 @@ async fn pages_of_a_feed_are_read_anew_when_somebody_says_so(mode: Mode) {
     }
     let full = settled(&client, &start_run(&client, &source, json!({"full": true})).await).await;
     assert_eq!(counts(&full), [0, 0, 2, 0, 0], "{:?}", found(&client, &full).await);
+}
+
+/// Serves a feed of entries, each with what the feed calls it and the page that it links to.
+fn serve_entries(web: &Web, entries: &[(&str, &str)]) {
+    let item = |(id, page): &(&str, &str)| {
+        let link = web.url(page);
+        format!(
+            "<item><title>News of {id}</title><guid isPermaLink='false'>{id}</guid><link>{link}</link></item>"
+        )
+    };
+    let items: String = entries.iter().map(item).collect();
+    let feed = format!("<rss version='2.0'><channel><title>News</title>{items}</channel></rss>");
+    web.serve("/feed.xml", "application/rss+xml", feed);
+}
+
+async fn an_entry_that_links_elsewhere_stays_the_document_that_it_is(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let tell = |page: &str, text: &str| {
+        web.serve(page, "text/html", format!("<title>A page</title><p>{text}</p>"));
+    };
+    let config = |most: u32| json!({"url": web.url("/feed.xml"), "onlyCurrent": true, "maxDocuments": most});
+    // It is full from the first run on.
+    let body = json!({"name": "News", "type": "feed", "config": config(2), "deleteLimit": 100});
+    let source = client.create("/sources", &body).await;
+    let how = async |how: Value| {
+        let ended = settled(&client, &start_run(&client, &source, how).await).await;
+        assert_eq!((&ended["state"], &ended["warning"]), (&json!("succeeded"), &Value::Null), "{ended:#}");
+        let told = [&ended["moved"], &ended["deletedHere"]].map(Value::as_i64);
+        (counts(&ended), told, found(&client, &ended).await)
+    };
+    let again = async || how(json!({})).await;
+    let line = |page: &str, was: &str| {
+        [(web.url(page), "moved".to_owned(), format!("It was at {}.", web.url(was)))].to_vec()
+    };
+    tell("/one", "The whole story of one.");
+    tell("/two", "The whole story of two.");
+    serve_entries(&web, &[("one", "/one"), ("two", "/two")]);
+    assert_eq!(again().await.0, [2, 0, 0, 0, 0]);
+    let [one, two] = [id_of(&client, "News of one").await, id_of(&client, "News of two").await];
+    let at = async |id: &str| client.wait_until_ingested(id).await["url"].clone();
+
+    tell("/new/one", "The whole story of one.");
+    serve_entries(&web, &[("one", "/new/one"), ("two", "/two")]);
+    for dry_run in [true, false] {
+        let moved = ([0, 0, 1, 0, 0], [Some(1), Some(0)], line("/new/one", "/one"));
+        assert_eq!(how(json!({"dryRun": dry_run})).await, moved);
+        let place = if dry_run { "/one" } else { "/new/one" };
+        assert_eq!(at(&one).await, web.url(place));
+    }
+    // It says something else there, too.
+    tell("/new/two", "The whole story of two, corrected.");
+    serve_entries(&web, &[("one", "/new/one"), ("two", "/new/two")]);
+    assert_eq!(again().await, ([0, 0, 1, 0, 0], [Some(1), Some(0)], line("/new/two", "/two")));
+    assert_eq!(at(&two).await, web.url("/new/two"));
+    assert!(text_of(&client, &json!({"id": two})).await.contains("corrected"));
+    assert_eq!(again().await.0, [0, 0, 2, 0, 0]);
+
+    // Where it cannot be had yet, it stays as it was.
+    web.status("/down", 500);
+    serve_entries(&web, &[("one", "/down"), ("two", "/new/two")]);
+    assert_eq!(again().await.0, [0, 0, 1, 0, 1]);
+    tell("/down", "The whole story of one.");
+    assert_eq!(again().await, ([0, 0, 1, 0, 0], [Some(1), Some(0)], line("/down", "/new/one")));
+    assert_eq!(at(&one).await, web.url("/down"));
+
+    // What somebody deleted here stays away.
+    data(client.delete(&format!("/documents/{two}")).await);
+    tell("/newer/two", "The whole story of two.");
+    serve_entries(&web, &[("one", "/down"), ("two", "/newer/two")]);
+    for dry_run in [true, false, false] {
+        let left_away = ([0, 0, 1, 0, 0], [Some(0), Some(1)], Vec::new());
+        assert_eq!(how(json!({"dryRun": dry_run})).await, left_away);
+    }
+    // Of two entries that are called the same, neither is the former one.
+    data(client.patch(&format!("/sources/{}", id(&source)), &json!({"config": config(10)})).await);
+    tell("/a", "One story.");
+    tell("/b", "Another story.");
+    serve_entries(&web, &[("one", "/a"), ("one", "/b")]);
+    let (counted, told, _) = again().await;
+    assert_eq!((counted, told), ([2, 0, 0, 1, 0], [Some(0), Some(0)]));
 }

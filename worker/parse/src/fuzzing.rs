@@ -112,10 +112,10 @@ pub fn feed(bytes: &[u8]) {
     assert_eq!(first, list(ListingKind::Feed, bytes), "it says the same at every reading");
     let Some(Listing::Feed(FeedListing { entries, .. })) = first else { return };
     assert!(entries.len() <= MAX_LISTED);
-    for FeedEntry { key, title, link, html, version } in entries {
+    for FeedEntry { key, id, title, link, html, version } in entries {
         assert!(!key.is_empty(), "an entry can be told from others");
         assert!(
-            [Some(&key), title.as_ref(), html.as_ref(), Some(&version)]
+            [Some(&key), id.as_ref(), title.as_ref(), html.as_ref(), Some(&version)]
                 .into_iter()
                 .flatten()
                 .all(|it| is_clean(it))

@@ -1,9 +1,10 @@
 //! The entries of a feed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use futures::stream;
+use lectern_db::sync::items;
 use lectern_parse::protocol::{FeedEntry, FeedListing, Listing, ListingKind, MAX_LISTED};
 use lectern_sandbox::ListOrder;
 use lectern_shared::model::sync::{FeedConfig, SyncItem};
@@ -62,14 +63,45 @@ pub(super) async fn read(
         ));
     };
     drop(bytes);
+    let moved = if is_complete {
+        moved_entries(&items::entries(&context.runtime.db, source.id).await?, &entries)
+    } else {
+        HashMap::new()
+    };
     let mut seen = HashSet::new();
     for entry in entries {
         if seen.insert(entry.key.clone()) {
+            if let Some(former) = moved.get(&entry.key) {
+                recorder.expect_at(&entry.key, former).await?;
+            }
             look_at(&mut client, config, recorder, entry).await?;
         }
     }
     let unseen = (config.only_current && is_complete).then_some("The feed does not have it any more.");
     Ok(Enumeration { unseen, is_complete, validators: Some(validators) })
+}
+
+/// The entries that link to other pages than before, by their keys, with those that they had: the feed calls them as it did. Where it calls
+/// several the same, now or before, none of them is told from the others.
+fn moved_entries(known: &[(String, String)], entries: &[FeedEntry]) -> HashMap<String, String> {
+    let listed: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    let former = clear_names(known.iter().map(|(key, id)| (id.as_str(), key.as_str())));
+    let now = entries.iter().filter_map(|entry| Some((entry.id.as_deref()?, entry.key.as_str())));
+    let moved = clear_names(now).into_iter().filter_map(|(id, key)| {
+        let former = *former.get(id)?;
+        (!listed.contains(former)).then(|| (key.to_owned(), former.to_owned()))
+    });
+    moved.collect()
+}
+
+/// What is called so, by its name, where nothing else is.
+fn clear_names<'e>(named: impl Iterator<Item = (&'e str, &'e str)>) -> HashMap<&'e str, &'e str> {
+    let mut keys: HashMap<&str, Option<&str>> = HashMap::new();
+    for (id, key) in named {
+        let known = keys.entry(id).or_insert(Some(key));
+        *known = known.filter(|known| *known == key);
+    }
+    keys.into_iter().filter_map(|(id, key)| Some((id, key?))).collect()
 }
 
 async fn look_at(
@@ -79,14 +111,14 @@ async fn look_at(
     entry: FeedEntry,
 ) -> Result<(), RunFailure> {
     let ItemState::Open(known) = recorder.look(&entry.key).await? else { return Ok(()) };
-    let FeedEntry { key, title, link, html, version } = entry;
+    let FeedEntry { key, id, title, link, html, version } = entry;
     let version = known_version(version, config);
     if let Some(current) = recorder.current(known.as_ref())
         && (current.sha256.as_ref() == Some(&version) || !current.is_alive)
     {
-        return recorder.unchanged(current).await;
+        return recorder.unchanged_entry(current, id.as_deref()).await;
     }
-    let named = NamedEntry { name: document_name(title.as_deref(), &key), key, version };
+    let named = NamedEntry { name: document_name(title.as_deref(), &key), key, id, version };
     match (link, html) {
         (Some(link), _) if config.full_pages => found_page(client, recorder, named, link, known).await,
         (link, html) => {
@@ -98,13 +130,13 @@ async fn look_at(
             })?;
             let item = FoundItem {
                 key: &named.key,
-                name: named.name,
+                name: named.name.clone(),
                 url: link.as_ref(),
                 file_name: None,
                 content_type: Some("text/html"),
                 charset: Some("utf-8"),
                 staged,
-                validators: ItemValidators { version: Some(&named.version), ..ItemValidators::default() },
+                validators: named.validators(),
                 moves: MoveRule::Never,
             };
             recorder.found(known, item).await
@@ -120,8 +152,17 @@ fn known_version(version: String, config: &FeedConfig) -> String {
 /// An entry, and what its document is called.
 struct NamedEntry {
     key: String,
+    /// What the feed calls it.
+    id: Option<String>,
     name: String,
     version: String,
+}
+
+impl NamedEntry {
+    fn validators(&self) -> ItemValidators<'_> {
+        let (version, entry_id) = (Some(self.version.as_str()), self.id.as_deref());
+        ItemValidators { version, entry_id, ..ItemValidators::default() }
+    }
 }
 
 /// Makes a document of the page that an entry links to.
@@ -139,13 +180,13 @@ async fn found_page(
     let FetchedPage { staged, content_type, charset, file_name, .. } = *page;
     let item = FoundItem {
         key: &entry.key,
-        name: entry.name,
+        name: entry.name.clone(),
         url: Some(&link),
         file_name,
         content_type: content_type.as_deref(),
         charset: charset.as_deref(),
         staged,
-        validators: ItemValidators { version: Some(&entry.version), ..ItemValidators::default() },
+        validators: entry.validators(),
         moves: MoveRule::Never,
     };
     recorder.found(known, item).await
@@ -181,4 +222,40 @@ async fn fetched(
         }
     }
     Ok(Err(format!("It redirects more than {REDIRECTS} times.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_has_moved_that_alone_is_called_as_one_was_that_is_not_listed() {
+        let moved = |known: &[(&str, &str)], listed: &[(&str, Option<&str>)]| {
+            let known: Vec<_> = known.iter().map(|(key, id)| ((*key).to_owned(), (*id).to_owned())).collect();
+            let entry = |(key, id): &(&str, Option<&str>)| FeedEntry {
+                key: (*key).to_owned(),
+                id: id.map(str::to_owned),
+                title: None,
+                link: None,
+                html: None,
+                version: String::new(),
+            };
+            let entries: Vec<_> = listed.iter().map(entry).collect();
+            let mut moved: Vec<_> = moved_entries(&known, &entries).into_iter().collect();
+            moved.sort();
+            moved
+        };
+        let known = [("/a", "1"), ("/b", "2"), ("/c", "3"), ("/d", "3")];
+        let told = moved(&known, &[("/new", Some("1")), ("/b", Some("2")), ("/other", None)]);
+        assert_eq!(told, [("/new".to_owned(), "/a".to_owned())]);
+        let twice = [("/new", Some("1")), ("/new", Some("1"))];
+        assert_eq!(moved(&known, &twice).len(), 1, "it is listed twice");
+        for (listed, why) in [
+            ([("/new", Some("1")), ("/a", None)], "the former one is listed"),
+            ([("/new", Some("1")), ("/newer", Some("1"))], "two are called so"),
+            ([("/new", Some("3")), ("/newer", Some("4"))], "two were called so, and none"),
+        ] {
+            assert!(moved(&known, &listed).is_empty(), "{why}");
+        }
+    }
 }

@@ -102,4 +102,6 @@ pub(super) struct ItemValidators<'a> {
     /// In place of the hash of its bytes.
     pub(super) version: Option<&'a str>,
     pub(super) links: Option<&'a [String]>,
+    /// What a feed calls it.
+    pub(super) entry_id: Option<&'a str>,
 }

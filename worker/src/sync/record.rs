@@ -322,6 +322,7 @@ impl<'a> RunRecorder<'a> {
         let new = FileReplacement {
             r#type: document_type(identity, item.url.is_some()),
             name: is_unnamed.then_some(item.name.as_str()),
+            url: item.url.filter(|_| more.moved > 0).map(url::Url::as_str),
             file: blob_file(&stored, item.file_name.as_deref(), &mime),
         };
         if document.is_none()
@@ -365,12 +366,13 @@ impl<'a> RunRecorder<'a> {
         validators: ItemValidators<'_>,
         version: &str,
     ) -> Result<(), RunFailure> {
-        let ItemValidators { etag, last_modified, links, .. } = validators;
+        let ItemValidators { etag, last_modified, links, entry_id, .. } = validators;
         if self.run.dry_run {
             return Ok(items::see(tx, self.run, key).await?);
         }
         self.take_back(tx, key).await?;
-        let item = SeenItem { key, document, name, etag, last_modified, sha256: Some(version), links };
+        let sha256 = Some(version);
+        let item = SeenItem { key, document, name, etag, last_modified, sha256, links, entry_id };
         Ok(items::put(tx, self.run, &item).await?)
     }
 

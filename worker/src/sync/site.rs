@@ -392,6 +392,7 @@ impl SiteReader<'_, '_, '_> {
                 last_modified: found.last_modified.as_deref(),
                 version: None,
                 links: remembered.as_deref(),
+                entry_id: None,
             },
             moves: MoveRule::Never,
         };

@@ -15,27 +15,43 @@ pub(super) enum MoveRule {
     Never,
 }
 
-/// Things of a source that are not where they were, by the hash of their bytes. Each is found again once at most. Those whose documents
-/// somebody deleted here are among them, so that these stay deleted wherever they are.
+/// Things of a source that are not where they were. Each is found again once at most. Those whose documents somebody deleted here are among
+/// them, so that these stay deleted wherever they are.
 #[derive(Default)]
-pub(super) struct VanishedItems(HashMap<String, Vec<SyncItem>>);
+pub(super) struct VanishedItems {
+    /// By the hash of their bytes.
+    alike: HashMap<String, Vec<SyncItem>>,
+    /// Those of which the source says where they are now, by that.
+    told: HashMap<String, SyncItem>,
+}
 
 impl VanishedItems {
     /// Adds one, if it is known what it held.
     pub(super) fn add(&mut self, item: SyncItem) {
         if let Some(sha256) = item.sha256.clone() {
-            self.0.entry(sha256).or_default().push(item);
+            self.alike.entry(sha256).or_default().push(item);
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Adds one of which the source says that it is there now, whatever it holds by then.
+    pub(super) fn add_told(&mut self, key: &str, item: SyncItem) {
+        self.told.insert(key.to_owned(), item);
+    }
+
+    /// Takes the one of which the source says that it is there now.
+    pub(super) fn take_told(&mut self, key: &str) -> Option<SyncItem> {
+        self.told.remove(key)
+    }
+
+    /// Whether something new may be one of them.
+    pub(super) fn may_have(&self, key: &str) -> bool {
+        !self.alike.is_empty() || self.told.contains_key(key)
     }
 
     /// Takes the one that something new with these bytes is. Of several that held the same it is the one whose path ends most like the
     /// new one's; of these one that has a document, and then the first, so that it does not matter in which order they were added.
     pub(super) fn take(&mut self, sha256: &str, key: &str, rule: MoveRule) -> Option<SyncItem> {
-        let alike = self.0.get_mut(sha256)?;
+        let alike = self.alike.get_mut(sha256)?;
         let is_clear = match rule {
             MoveRule::Likest => true,
             // Of those without a document it does not matter which one it is.
@@ -50,7 +66,7 @@ impl VanishedItems {
             places.max_by(|(_, one), (_, other)| likeness(one, key).cmp(&likeness(other, key)))?;
         let taken = alike.swap_remove(place);
         if alike.is_empty() {
-            self.0.remove(sha256);
+            self.alike.remove(sha256);
         }
         Some(taken)
     }
@@ -81,6 +97,7 @@ mod tests {
             last_modified: None,
             sha256: sha256.map(str::to_owned),
             links: None,
+            entry_id: None,
             seen_run: None,
             is_alive: true,
         }
@@ -101,7 +118,17 @@ mod tests {
         assert_eq!(take("b"), None);
         assert_eq!(take("a").as_deref(), Some("a.txt"));
         assert_eq!(take("a"), None);
-        assert!(vanished.is_empty());
+        assert!(!vanished.may_have("new.txt"));
+    }
+
+    #[test]
+    fn what_the_source_tells_is_found_by_its_new_place_alone() {
+        let mut vanished = VanishedItems::default();
+        vanished.add_told("new", item("old", None));
+        assert!(vanished.may_have("new") && !vanished.may_have("other"));
+        assert!(vanished.take_told("other").is_none());
+        assert_eq!(vanished.take_told("new").map(|item| item.item_key).as_deref(), Some("old"));
+        assert!(vanished.take_told("new").is_none() && !vanished.may_have("new"));
     }
 
     #[test]

@@ -186,6 +186,7 @@ impl UploadedFile {
         FileReplacement {
             r#type: self.resulting_type(former, new),
             name: new.name.as_deref(),
+            url: None,
             file: self.as_blob_file(),
         }
     }

@@ -142,6 +142,8 @@ pub struct FileReplacement<'a> {
     pub r#type: DocumentType,
     /// How it is called from then on; none when its name stays.
     pub name: Option<&'a str>,
+    /// Where people find it from then on; none when that stays.
+    pub url: Option<&'a str>,
     /// The file, whose key was [reserved](reserve_key).
     pub file: BlobFile<'a>,
 }
@@ -156,7 +158,7 @@ pub async fn replace(
     new: &FileReplacement<'_>,
     now: Timestamp,
 ) -> Result<bool> {
-    let FileReplacement { r#type, name, file } = new;
+    let FileReplacement { r#type, name, url, file } = new;
     let taken = execute!(
         tx,
         sqlx::query("DELETE FROM loose_files WHERE blob_key = $1 AND purge_at > $2").bind(file.key).bind(now)
@@ -179,7 +181,7 @@ pub async fn replace(
         tx,
         sqlx::query(concat!(
             "UPDATE documents SET type = $3, name = COALESCE($4, name), blob_key = $5, source_sha256 = $6, source_bytes = $7,
-                                  stored_bytes = $7, source_name = $8, source_mime = $9, updated_at = $10, ",
+                                  stored_bytes = $7, source_name = $8, source_mime = $9, updated_at = $10, url = COALESCE($11, url), ",
             set_changed_epoch!(),
             " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
         ))
@@ -193,24 +195,35 @@ pub async fn replace(
         .bind(file.name)
         .bind(file.mime)
         .bind(now)
+        .bind(*url)
     )?;
     Ok(true)
 }
 
-/// Calls the file of one of a workspace's documents, which is [locked](super::lock), otherwise, and the document too where it is given a
-/// name. It is not queued.
-pub async fn rename(
+/// Where a document's file is from then on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FilePlace<'a> {
+    /// How the document is called; none when its name stays.
+    pub name: Option<&'a str>,
+    /// How the file is called; none when it has no usable name.
+    pub file_name: Option<&'a str>,
+    /// Where people find it; none when that stays.
+    pub url: Option<&'a str>,
+}
+
+/// Says that the file of one of a workspace's documents, which is [locked](super::lock), is elsewhere. It is not queued.
+pub async fn relocate(
     tx: &mut Tx,
     workspace: WorkspaceId,
     id: DocumentId,
-    name: Option<&str>,
-    file_name: Option<&str>,
+    place: FilePlace<'_>,
     now: Timestamp,
 ) -> Result<()> {
+    let FilePlace { name, file_name, url } = place;
     execute!(
         tx,
         sqlx::query(concat!(
-            "UPDATE documents SET name = COALESCE($3, name), source_name = $4, updated_at = $5, ",
+            "UPDATE documents SET name = COALESCE($3, name), source_name = $4, updated_at = $5, url = COALESCE($6, url), ",
             set_changed_epoch!(),
             " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
         ))
@@ -219,6 +232,7 @@ pub async fn rename(
         .bind(name)
         .bind(file_name)
         .bind(now)
+        .bind(url)
     )?;
     Ok(())
 }

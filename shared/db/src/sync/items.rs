@@ -14,7 +14,8 @@ use crate::{Db, Result, Tx, execute, on};
 pub async fn find(db: &Db, source: SourceId, key: &str) -> Result<Option<SyncItem>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
-        "SELECT i.item_key, i.document_id, i.name, i.etag, i.last_modified, i.sha256, i.links, i.seen_run, d.id IS NOT NULL AS is_alive
+        "SELECT i.item_key, i.document_id, i.name, i.etag, i.last_modified, i.sha256, i.links, i.entry_id, i.seen_run,
+                d.id IS NOT NULL AS is_alive
          FROM source_items i LEFT JOIN documents d ON d.id = i.document_id AND d.deleted_at IS NULL
          WHERE i.source_id = $1 AND i.item_key = $2"
     )
@@ -77,6 +78,8 @@ pub struct SeenItem<'a> {
     pub sha256: Option<&'a str>,
     /// Where it links to.
     pub links: Option<&'a [String]>,
+    /// What its feed calls it, whatever page it links to.
+    pub entry_id: Option<&'a str>,
 }
 
 /// Writes down what is known of an item from now on.
@@ -84,10 +87,12 @@ pub async fn put(tx: &mut Tx, run: &SyncRun, item: &SeenItem<'_>) -> Result<()> 
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO source_items (source_id, item_key, workspace_id, document_id, etag, last_modified, sha256, links, seen_run, name)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+            "INSERT INTO source_items (source_id, item_key, workspace_id, document_id, etag, last_modified, sha256, links, seen_run, name,
+                                       entry_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
              ON CONFLICT (source_id, item_key) DO UPDATE SET
-                 document_id = $4, etag = $5, last_modified = $6, sha256 = $7, links = $8, seen_run = $9, name = $10"
+                 document_id = $4, etag = $5, last_modified = $6, sha256 = $7, links = $8, seen_run = $9, name = $10,
+                 entry_id = $11"
         )
         .bind(run.source_id)
         .bind(item.key)
@@ -99,6 +104,7 @@ pub async fn put(tx: &mut Tx, run: &SyncRun, item: &SeenItem<'_>) -> Result<()> 
         .bind(item.links.map(Json))
         .bind(run.id)
         .bind(item.name)
+        .bind(item.entry_id)
     )?;
     Ok(())
 }
@@ -139,6 +145,29 @@ pub async fn keys(db: &Db, source: SourceId) -> Result<Vec<String>> {
     Ok(on!(db, |c| sqlx::query_scalar("SELECT item_key FROM source_items WHERE source_id = $1")
         .bind(source)
         .fetch_all(c))?)
+}
+
+/// The keys of the entries of a feed that it has names for, and these.
+pub async fn entries(db: &Db, source: SourceId) -> Result<Vec<(String, String)>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT item_key, entry_id FROM source_items WHERE source_id = $1 AND entry_id IS NOT NULL ORDER BY item_key"
+    )
+    .bind(source)
+    .fetch_all(c)
+    })?)
+}
+
+/// Notes what its feed calls an entry of which everything else that is known stays.
+pub async fn name_entry(tx: &mut Tx, source: SourceId, key: &str, entry_id: &str) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE source_items SET entry_id = $3 WHERE source_id = $1 AND item_key = $2")
+            .bind(source)
+            .bind(key)
+            .bind(entry_id)
+    )?;
+    Ok(())
 }
 
 /// Notes what became of something in a run; false when that was noted before.

@@ -165,6 +165,7 @@ async fn what_a_run_has_not_seen_is_gone_once_somebody_says_so() {
                 last_modified: None,
                 sha256: None,
                 links: None,
+                entry_id: None,
             };
             commit!(t.db, |tx| items::put(tx, &run, &item));
             let known = items::find(&t.db, source, key).await.unwrap().expect(t.name);
@@ -285,6 +286,7 @@ async fn what_a_run_went_past_and_warns_of_is_told_with_it() {
                 last_modified: None,
                 sha256: None,
                 links: None,
+                entry_id: (key == "kept").then_some("its id"),
             };
             commit!(t.db, |tx| items::put(tx, &first, &item));
             if key == "deleted" {
@@ -295,6 +297,11 @@ async fn what_a_run_went_past_and_warns_of_is_told_with_it() {
         let mut keys = items::keys(&t.db, source).await.unwrap();
         keys.sort_unstable();
         assert_eq!(keys, ["deleted", "gone", "kept"], "{}", t.name);
+        let named = async || items::entries(&t.db, source).await.unwrap();
+        assert_eq!(named().await, [("kept".to_owned(), "its id".to_owned())], "{}", t.name);
+        commit!(t.db, |tx| items::name_entry(tx, source, "gone", "another id"));
+        let known = items::find(&t.db, source, "gone").await.unwrap().expect(t.name);
+        assert_eq!((named().await.len(), known.entry_id.as_deref()), (2, Some("another id")), "{}", t.name);
 
         queued(&t.db, owner, source).await.expect(t.name);
         let run = claimed(&t.db, at(30), 1).await.expect(t.name);

@@ -27,6 +27,8 @@ use crate::{
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes of a title that is a piece of a page, of which the rest is not read.
 const LONGEST_TITLE: usize = 16 << 10;
+/// With what ids begin that a feed does not give. Nothing that is kept has it.
+const MADE_UP: char = '\0';
 
 /// Reads a feed; none when it is none.
 pub(super) fn read(bytes: &[u8], request: &ListingRequest) -> Option<FeedListing> {
@@ -74,7 +76,11 @@ fn in_utf8<'a>(bytes: &'a [u8], charset: Option<&str>) -> Cow<'a, [u8]> {
 fn parsed(bytes: &[u8], url: &Url) -> Option<Feed> {
     let parser = Builder::new().base_uri(Some(url)).id_generator(|links, title, uri| {
         // Its own names for entries that have none otherwise are random.
-        if links.is_empty() && title.is_none() { String::new() } else { generate_id(links, title, uri) }
+        if links.is_empty() && title.is_none() {
+            String::new()
+        } else {
+            format!("{MADE_UP}{}", generate_id(links, title, uri))
+        }
     });
     let parser = parser.build();
     catch_unwind(AssertUnwindSafe(|| parser.parse(bytes))).ok()?.ok()
@@ -100,8 +106,12 @@ fn read_entry(entry: Entry, request: &ListingRequest) -> FeedEntry {
     );
     let version = version_of(link.as_ref(), &html, entry.updated.map(|at| at.timestamp()));
     html.truncate(html.floor_char_boundary(MAX_ENTRY_TEXT));
+    let is_given = !entry.id.starts_with(MADE_UP);
+    let id = name_of(cleaned(entry.id));
+    let key = link.as_ref().map(Url::to_string).or_else(|| id.clone());
     FeedEntry {
-        key: link.as_ref().map_or_else(|| key_of(cleaned(entry.id), &version), Url::to_string),
+        key: key.unwrap_or_else(|| version.clone()),
+        id: id.filter(|_| is_given),
         html: (request.texts || link.is_none()).then_some(html),
         title,
         link,
@@ -109,12 +119,12 @@ fn read_entry(entry: Entry, request: &ListingRequest) -> FeedEntry {
     }
 }
 
-/// What tells an entry from others that links to no page.
-fn key_of(id: String, version: &str) -> String {
+/// What an entry with this id is called; none when it has none.
+fn name_of(id: String) -> Option<String> {
     match id.len() {
-        0 => version.to_owned(),
-        1..=MAX_URL => id,
-        _ => hex(&sha256(id.as_bytes())),
+        0 => None,
+        1..=MAX_URL => Some(id),
+        _ => Some(hex(&sha256(id.as_bytes()))),
     }
 }
 
@@ -318,6 +328,23 @@ mod tests {
         assert!(!entries[0].html.as_ref().unwrap().contains('\0'));
         let nothing = self::entries(&json(r#"{"id": "\u0000"}"#));
         assert_eq!(nothing[0].key, nothing[0].version);
+    }
+
+    #[test]
+    fn what_a_feed_calls_an_entry_is_told_apart_from_what_is_made_up() {
+        let rss = |item: &str| {
+            let feed = format!("<rss version='2.0'><channel><item>{item}</item></channel></rss>");
+            entries(&feed).remove(0)
+        };
+        let link = "<link>https://a.example/1</link>";
+        let named = rss(&format!("<guid isPermaLink='false'>17</guid>{link}"));
+        assert_eq!((named.key.as_str(), named.id.as_deref()), ("https://a.example/1", Some("17")));
+        assert_eq!(rss(&format!("<title>One</title>{link}")).id, None);
+        let untold = rss("<title>One</title>");
+        assert!(untold.id.is_none() && !untold.key.is_empty() && untold.key != untold.version);
+        let item = format!("{{\"id\": \"{}\", \"url\": \"https://a.example/1\"}}", "x".repeat(10_000));
+        let id = entries(&json(&item)).remove(0).id;
+        assert!(id.is_some_and(|id| id.len() <= MAX_URL));
     }
 
     #[test]

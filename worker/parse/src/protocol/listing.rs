@@ -60,6 +60,8 @@ pub struct ListingRequest {
 pub struct FeedEntry {
     /// What tells it from others, the same at every reading.
     pub key: String,
+    /// What the feed calls it, whatever page it links to; none where it does not say.
+    pub id: Option<String>,
     /// Its title.
     pub title: Option<String>,
     /// The page that it is about, without a fragment.
@@ -74,7 +76,7 @@ impl FeedEntry {
     /// Bytes that it takes of [`MAX_LISTED_BYTES`].
     pub(crate) fn size(&self) -> usize {
         let link = self.link.as_ref().map_or(0, |link| link.as_str().len());
-        let texts = [self.title.as_ref(), self.html.as_ref()].into_iter().flatten();
+        let texts = [self.id.as_ref(), self.title.as_ref(), self.html.as_ref()].into_iter().flatten();
         self.key.len() + link + self.version.len() + texts.map(String::len).sum::<usize>()
     }
 
@@ -82,8 +84,9 @@ impl FeedEntry {
     fn answers(&self, request: &ListingRequest) -> bool {
         let is_text = |html: &String| html.len() <= MAX_ENTRY_TEXT && is_clean(html);
         let is_left_out = self.html.is_none() && !request.texts && self.link.is_some();
-        (1..=MAX_URL).contains(&self.key.len())
-            && is_clean(&self.key)
+        let is_name = |name: &String| (1..=MAX_URL).contains(&name.len()) && is_clean(name);
+        is_name(&self.key)
+            && self.id.as_ref().is_none_or(is_name)
             && self.title.as_deref().is_none_or(is_title)
             && self.link.as_ref().is_none_or(is_page)
             && (is_left_out || self.html.as_ref().is_some_and(is_text))
@@ -306,6 +309,7 @@ mod tests {
     fn entry() -> FeedEntry {
         FeedEntry {
             key: "1".to_owned(),
+            id: Some("one".to_owned()),
             title: Some("One".to_owned()),
             link: Url::parse("https://a.example/1").ok(),
             html: Some("<p>One".to_owned()),
@@ -345,6 +349,9 @@ mod tests {
             FeedEntry { key: String::new(), ..entry() },
             FeedEntry { key: "a\0".to_owned(), ..entry() },
             FeedEntry { key: "x".repeat(MAX_URL + 1), ..entry() },
+            FeedEntry { id: Some(String::new()), ..entry() },
+            FeedEntry { id: Some("a\0".to_owned()), ..entry() },
+            FeedEntry { id: Some("x".repeat(MAX_URL + 1)), ..entry() },
             FeedEntry { title: Some("x".repeat(5_000)), ..entry() },
             FeedEntry { title: Some("\0".to_owned()), ..entry() },
             FeedEntry { link: url("file:///etc/passwd"), ..entry() },

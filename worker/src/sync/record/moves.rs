@@ -2,7 +2,10 @@
 
 use lectern_db::{
     Tx,
-    documents::{self, uploads},
+    documents::{
+        self,
+        uploads::{self, FilePlace},
+    },
     sync::items,
 };
 use lectern_runtime::Runtime;
@@ -17,6 +20,8 @@ use lectern_shared::{
         sync::{SyncCounts, SyncItem, SyncOutcome},
     },
 };
+
+use url::Url;
 
 use super::{Durability, RunRecorder, document_name, document_type, notes::as_it_was};
 use crate::sync::{failure::RunFailure, item::FoundItem};
@@ -33,6 +38,15 @@ impl RunRecorder<'_> {
         Ok(())
     }
 
+    /// Has something new be what is known by another key, since the source says so.
+    pub(in crate::sync) async fn expect_at(&mut self, key: &str, former: &str) -> Result<(), RunFailure> {
+        let known = items::find(&self.runtime.db, self.run.source_id, former).await?;
+        if let Some(known) = known.filter(|known| self.may_be_elsewhere(known)) {
+            self.vanished.add_told(key, known);
+        }
+        Ok(())
+    }
+
     /// Whether something that is not where it was may be found elsewhere.
     fn may_be_elsewhere(&self, known: &SyncItem) -> bool {
         let was_seen = known.seen_run == Some(self.run.id);
@@ -45,18 +59,25 @@ impl RunRecorder<'_> {
         }
     }
 
-    /// What something new was before, with the file of its document, which has the same bytes; without one where somebody deleted the
-    /// document here.
+    /// What something new was before, as the source says, or by its bytes, with the file of its document; without one where somebody deleted
+    /// the document here.
     pub(super) async fn found_again(
         &mut self,
         item: &FoundItem<'_>,
         version: &str,
     ) -> Result<Option<(SyncItem, Option<StoredFile>)>, RunFailure> {
+        let workspace = self.run.workspace_id;
+        if let Some(former) = self.vanished.take_told(item.key) {
+            let file = uploads::find(&self.runtime.db, workspace, former.document_id).await?;
+            if file.is_some() || !former.is_alive {
+                return Ok(Some((former, file)));
+            }
+        }
         while let Some(former) = self.vanished.take(version, item.key, item.moves) {
             if !former.is_alive {
                 return Ok(Some((former, None)));
             }
-            let file = uploads::find(&self.runtime.db, self.run.workspace_id, former.document_id).await?;
+            let file = uploads::find(&self.runtime.db, workspace, former.document_id).await?;
             if let Some(file) = file.filter(|file| file.source_sha256 == item.staged.sha256) {
                 return Ok(Some((former, Some(file))));
             }
@@ -86,7 +107,8 @@ impl RunRecorder<'_> {
         self.commit(tx, more).await
     }
 
-    /// Notes that something is elsewhere than it was. Its document is read anew only if its new name says that it is of another kind.
+    /// Notes that something is elsewhere than it was. Its document is read anew only if it holds something else there, or its new name says
+    /// that it is of another kind.
     pub(super) async fn follow(
         &mut self,
         former: SyncItem,
@@ -100,12 +122,14 @@ impl RunRecorder<'_> {
             let mut tx = self.begin(&more, Durability::Relaxed).await?;
             // Else it would be gone.
             items::see(&mut tx, self.run, &former.item_key).await?;
+            items::take_back(&mut tx, self.run.id, &former.item_key).await?;
             self.note_moved(&mut tx, &former, item.key).await?;
             return self.commit(tx, more).await;
         }
         let mime = media_type::with_charset(identity.media_type, item.charset);
         let former_end = file.source_name.as_deref().and_then(extension);
-        let is_alike = former_end == item.file_name.as_deref().and_then(extension)
+        let is_alike = file.source_sha256 == item.staged.sha256
+            && former_end == item.file_name.as_deref().and_then(extension)
             && file.source_mime.as_deref() == Some(mime.as_str())
             && file.r#type == document_type(identity, item.url.is_some());
         if is_alike {
@@ -132,11 +156,16 @@ impl RunRecorder<'_> {
             return self.unchanged(&SyncItem { is_alive: false, ..former.clone() }).await;
         };
         let is_renamed = is_unnamed(&document, former) && document.name != item.name;
-        let (name, file_name) = (is_renamed.then_some(item.name.as_str()), item.file_name.as_deref());
-        if is_renamed {
+        let place = FilePlace {
+            name: is_renamed.then_some(item.name.as_str()),
+            file_name: item.file_name.as_deref(),
+            url: item.url.map(Url::as_str),
+        };
+        // Citations show the name and lead to the address.
+        if is_renamed || place.url.is_some_and(|url| url != document.url) {
             documents::bump_search_epoch(&mut tx, workspace).await?;
         }
-        uploads::rename(&mut tx, workspace, id, name, file_name, jobs.now()).await?;
+        uploads::relocate(&mut tx, workspace, id, place, jobs.now()).await?;
         if is_renamed {
             self.queue_renamed(&mut tx, &document).await?;
         }

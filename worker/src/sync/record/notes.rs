@@ -31,7 +31,7 @@ impl RunRecorder<'_> {
         // A new document would be made of it.
         let is_new = known.as_ref().is_none_or(|known| !known.is_alive && self.run.is_full);
         // What was elsewhere has a document, or is to have none.
-        if !is_new || self.has_room() || (known.is_none() && !self.vanished.is_empty()) {
+        if !is_new || self.has_room() || (known.is_none() && self.vanished.may_have(key)) {
             return Ok(state);
         }
         self.left_out += 1;
@@ -74,6 +74,21 @@ impl RunRecorder<'_> {
         self.commit(tx, more).await
     }
 
+    /// [`Self::unchanged`] for an entry of a feed, of which it may not be known yet what the feed calls it.
+    pub(in crate::sync) async fn unchanged_entry(
+        &mut self,
+        known: &SyncItem,
+        id: Option<&str>,
+    ) -> Result<(), RunFailure> {
+        let is_news = |id: &&str| known.entry_id.as_deref() != Some(*id) && !self.run.dry_run;
+        if let Some(id) = id.filter(is_news) {
+            let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
+            items::name_entry(&mut tx, self.run.source_id, &known.item_key, id).await?;
+            self.commit(tx, SyncCounts::default()).await?;
+        }
+        self.unchanged(known).await
+    }
+
     /// Notes that everything is as it was.
     pub(in crate::sync) async fn all_unchanged(&mut self) -> Result<(), RunFailure> {
         let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
@@ -83,19 +98,23 @@ impl RunRecorder<'_> {
         self.commit(tx, more).await
     }
 
-    /// Notes that something could not be had. Its document, if there is one, stays as it was.
+    /// Notes that something could not be had. Its document, if there is one, stays as it was; also that of what the source says that it was
+    /// elsewhere.
     pub(in crate::sync) async fn failed(
         &mut self,
         key: &str,
         reason: &str,
         known: Option<&SyncItem>,
     ) -> Result<(), RunFailure> {
+        let former = if known.is_none() { self.vanished.take_told(key) } else { None };
+        let known = known.or(former.as_ref());
         let key = shortened(key);
         let more = SyncCounts { failed: 1, ..SyncCounts::default() };
         let mut tx = self.begin(&more, Durability::Relaxed).await?;
-        if known.is_some() {
-            self.take_back(&mut tx, key).await?;
-            items::see(&mut tx, self.run, key).await?;
+        if let Some(known) = known {
+            // Of what is elsewhere it may be noted, in any run, that it is gone from where it was.
+            items::take_back(&mut tx, self.run.id, &known.item_key).await?;
+            items::see(&mut tx, self.run, &known.item_key).await?;
         }
         let document = known.filter(|known| known.is_alive).map(|known| known.document_id);
         items::note(&mut tx, self.run, key, SyncOutcome::Failed, Some(reason), document).await?;

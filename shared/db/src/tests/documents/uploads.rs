@@ -1,7 +1,7 @@
 //! Uploads.
 
 use super::*;
-use crate::documents::uploads::{self, BlobFile, FileReplacement};
+use crate::documents::uploads::{self, BlobFile, FilePlace, FileReplacement};
 
 /// A document that is to be made of an upload which is purged after 50 seconds.
 async fn begun(db: &Db, workspace: WorkspaceId) -> NewDocumentRow<'static> {
@@ -101,7 +101,7 @@ async fn what_is_read_of_a_locked_document_is_what_an_ingestion_reads() {
 /// A file under a key, of one byte.
 fn version_at(key: &str) -> FileReplacement<'_> {
     let file = BlobFile { key, bytes: 1, sha256: &[8; 32], name: Some("new.md"), mime: "text/markdown" };
-    FileReplacement { r#type: DocumentType::Txt, name: None, file }
+    FileReplacement { r#type: DocumentType::Txt, name: None, url: None, file }
 }
 
 async fn reserve_key(db: &Db, key: &str) {
@@ -121,11 +121,17 @@ async fn a_file_that_takes_the_place_of_another_leaves_that_one_to_be_removed() 
         assert!(enqueue(&t.db, owner, document.id, at(3)).await, "{}", t.name);
         reserve_key(&t.db, "new/key").await;
         assert!(loose(&t.db, 49).await.is_empty(), "{}: it may still be on its way", t.name);
-        let new = FileReplacement { name: Some("Renamed"), ..version_at("new/key") };
+        let new = FileReplacement {
+            name: Some("Renamed"),
+            url: Some("https://a.example/new"),
+            ..version_at("new/key")
+        };
         assert!(commit!(t.db, |tx| uploads::replace(tx, owner, document.id, &new, at(4))), "{}", t.name);
         let file = uploads::find(&t.db, owner, document.id).await.unwrap().unwrap();
         let now = (&*file.name, file.r#type, &*file.blob_key, file.source_bytes, file.source_name.as_deref());
         assert_eq!(now, ("Renamed", DocumentType::Txt, "new/key", 1, Some("new.md")), "{}", t.name);
+        let replaced = documents::find(&t.db, owner, document.id).await.unwrap().unwrap();
+        assert_eq!(replaced.url, "https://a.example/new", "{}", t.name);
         let locked = commit!(t.db, |tx| uploads::find_locked(tx, owner, document.id)).unwrap();
         assert_eq!(format!("{locked:?}"), format!("{file:?}"), "{}", t.name);
 
@@ -163,22 +169,31 @@ async fn a_file_takes_no_place_that_is_not_its_workspaces_or_after_its_time() {
 }
 
 #[tokio::test]
-async fn a_file_is_called_otherwise_and_its_document_where_it_is_given_a_name() {
+async fn a_file_is_elsewhere_and_its_document_is_called_otherwise_where_it_is_given_a_name() {
     for t in &both().await {
         let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let document = begun(&t.db, owner).await;
         assert!(complete(&t.db, &document, 1).await, "{}", t.name);
+        assert!(enqueue(&t.db, owner, document.id, at(1)).await, "{}", t.name);
         let id = document.id;
         let called = async || {
             let file = uploads::find(&t.db, owner, id).await.unwrap().unwrap();
-            (file.name, file.source_name.unwrap_or_default(), file.blob_key)
+            let document = documents::find(&t.db, owner, id).await.unwrap().unwrap();
+            (file.name, file.source_name.unwrap_or_default(), file.blob_key, document.url)
         };
-        let names = |name: &str, file: &str| (name.to_owned(), file.to_owned(), "the/key".to_owned());
-        commit!(t.db, |tx| uploads::rename(tx, other, id, Some("theirs"), Some("theirs.pdf"), at(2)));
-        assert_eq!(called().await, names("upload", "Über.pdf"), "{}", t.name);
-        commit!(t.db, |tx| uploads::rename(tx, owner, id, None, Some("new.pdf"), at(3)));
-        assert_eq!(called().await, names("upload", "new.pdf"), "{}", t.name);
-        commit!(t.db, |tx| uploads::rename(tx, owner, id, Some("b/new"), Some("new.pdf"), at(4)));
-        assert_eq!(called().await, names("b/new", "new.pdf"), "{}", t.name);
+        let names = |name: &str, file: &str, url: &str| {
+            (name.to_owned(), file.to_owned(), "the/key".to_owned(), url.to_owned())
+        };
+        let place = |name, file_name, url| FilePlace { name, file_name: Some(file_name), url };
+        let theirs = place(Some("theirs"), "theirs.pdf", Some("https://theirs.example/"));
+        commit!(t.db, |tx| uploads::relocate(tx, other, id, theirs, at(2)));
+        assert_eq!(called().await, names("upload", "Über.pdf", ""), "{}", t.name);
+        commit!(t.db, |tx| uploads::relocate(tx, owner, id, place(None, "new.pdf", None), at(3)));
+        assert_eq!(called().await, names("upload", "new.pdf", ""), "{}", t.name);
+        let moved = place(Some("b/new"), "new.pdf", Some("https://a.example/new"));
+        commit!(t.db, |tx| uploads::relocate(tx, owner, id, moved, at(4)));
+        assert_eq!(called().await, names("b/new", "new.pdf", "https://a.example/new"), "{}", t.name);
+        commit!(t.db, |tx| uploads::relocate(tx, owner, id, place(None, "new.pdf", None), at(5)));
+        assert_eq!(called().await, names("b/new", "new.pdf", "https://a.example/new"), "{}", t.name);
     }
 }
