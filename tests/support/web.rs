@@ -107,6 +107,14 @@ impl Web {
         })
     }
 
+    /// Answers 301 with `to` as the new location.
+    pub fn redirect_for_good(&self, path: &str, to: &str) -> String {
+        let location = HeaderValue::from_str(to).expect("a location of visible characters");
+        self.answer_with(path, move |_| {
+            (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, location.clone())]).into_response()
+        })
+    }
+
     /// Accepts the request and never answers.
     pub fn hang(&self, path: &str) -> String {
         self.page(path, Arc::new(|_| std::future::pending().boxed()))

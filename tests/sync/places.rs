@@ -4,5 +4,6 @@ mod bucket;
 mod feed;
 mod folder;
 mod moves;
+mod page_moves;
 mod pages;
 mod site;

@@ -111,11 +111,6 @@ impl<'a> RunRecorder<'a> {
         self.documents >= i64::from(self.most())
     }
 
-    /// Whether new things are looked at. As many that cannot be had are enough, so that a run has an end.
-    fn has_room(&self) -> bool {
-        !self.is_full() && self.failed_new < i64::from(self.most())
-    }
-
     /// Notes something that was found: makes a document of it, gives its document the new content, or leaves it as it is.
     pub(super) async fn found(
         &mut self,

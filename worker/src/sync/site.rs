@@ -1,10 +1,11 @@
 //! The pages of a web site, found by its sitemap or by its links.
 
-use std::collections::{HashSet, VecDeque};
+mod listed;
+mod moves;
 
 use lectern_db::sync::items;
-use lectern_parse::protocol::{Listing, ListingKind, MAX_LISTED, PageLinks, SitemapListing};
-use lectern_sandbox::{ListOrder, Sandbox};
+use lectern_parse::protocol::PageLinks;
+use lectern_sandbox::Sandbox;
 use lectern_shared::{
     address::shown,
     model::{
@@ -14,29 +15,20 @@ use lectern_shared::{
 };
 use url::Url;
 
+use self::moves::{ReadPage, SiteMoves};
 use super::{
     address::{ends_as, is_same_site, last_segment, path_of, plain_path_of},
     context::{Enumeration, SyncContext},
     failure::RunFailure,
-    frontier::{Frontier, LISTED_EACH},
+    frontier::Frontier,
     item::{FoundItem, ItemValidators, is_unreadable},
-    listing,
-    pages::{
-        FetchedPage, KnownPage, LinksFailure, PageAnswer, PageClient, PageRedirect, SmallFile,
-        without_fragment,
-    },
+    pages::{FetchedPage, KnownPage, LinksFailure, PageAnswer, PageClient, PageRedirect, without_fragment},
     record::{ItemState, RunRecorder, document_name},
-    sitemap::{self, SITEMAP_BYTES},
     spellings::{PageSpellings, is_other_spelling},
-    vanished::MoveRule,
 };
 
-/// Sitemaps of one site.
-const SITEMAPS: usize = 500;
 /// Bytes of a page's links that are remembered, so that they are known when the page has not changed. Of more, none are.
 const REMEMBERED_LINKS: usize = 16 << 10;
-/// Bytes of the addresses that sitemaps list in all.
-const LISTED_BYTES: usize = 32 << 20;
 /// Pages that are looked up at a time at the end.
 const LOOKED_UP: u32 = 500;
 
@@ -60,6 +52,7 @@ pub(super) async fn read(
     let start = without_fragment(start);
     let client = PageClient::new(context, &start)?;
     let most = recorder.most() as usize;
+    let formers = items::unseen(&context.runtime.db, recorder.run, "", 1).await?;
     let mut reader = SiteReader {
         client,
         sandbox: context.sandbox,
@@ -68,6 +61,7 @@ pub(super) async fn read(
         start,
         frontier: Frontier::for_documents(most),
         spellings: PageSpellings::new(),
+        moves: SiteMoves::of(!formers.is_empty()),
         most,
         requests: 0,
         follows: false,
@@ -105,6 +99,7 @@ struct SiteReader<'r, 'c, 'a> {
     start: Url,
     frontier: Frontier,
     spellings: PageSpellings,
+    moves: SiteMoves,
     /// Documents, at most.
     most: usize,
     requests: usize,
@@ -124,7 +119,11 @@ impl SiteReader<'_, '_, '_> {
             self.queue_unseen().await?;
             self.visit_frontier().await?;
         }
+        if !self.follows && self.is_complete {
+            Box::pin(self.ask_unlisted()).await?;
+        }
         Box::pin(self.settle_names()).await?;
+        Box::pin(self.take_up_waiting()).await?;
         let reason = if self.follows {
             "It is not part of the source any more."
         } else {
@@ -182,6 +181,9 @@ impl SiteReader<'_, '_, '_> {
             if self.spellings.is_alone(&named) {
                 self.look_at(&named.page, named.depth).await?;
             } else {
+                let (db, source) = (&self.recorder.runtime.db, self.recorder.run.source_id);
+                let is_known = items::find(db, source, named.page.as_str()).await?.is_some();
+                self.moves.lead(&named.page, &named.canonical, is_known);
                 let reason = format!("It says that it is {}.", named.canonical);
                 self.recorder.skip(named.page.as_str(), &reason).await?;
             }
@@ -215,8 +217,9 @@ impl SiteReader<'_, '_, '_> {
     }
 
     async fn look_at(&mut self, page: &Url, depth: u32) -> Result<(), RunFailure> {
-        let state = if self.follows && *page == self.start {
-            // Everything else is found by it.
+        let is_first = self.follows && *page == self.start;
+        let state = if is_first || self.moves.waits() {
+            // Everything else is found by it, or it is not known yet whether there is to be room.
             self.recorder.look_anyhow(page.as_str()).await?
         } else {
             self.recorder.look(page.as_str()).await?
@@ -230,6 +233,15 @@ impl SiteReader<'_, '_, '_> {
                 return Ok(());
             }
         };
+        if known.is_none()
+            && !is_first
+            && self.moves.waits()
+            && !self.recorder.has_room_for(self.moves.asked())
+        {
+            self.spellings.leads(page, None);
+            self.moves.wait(page, depth, None);
+            return Ok(());
+        }
         let current = self.recorder.current(known.as_ref());
         // Of a page that has not changed, nobody would say where it leads.
         let current = current.filter(|known| !self.follows || known.links.is_some());
@@ -251,6 +263,7 @@ impl SiteReader<'_, '_, '_> {
             (PageAnswer::Page(found), known) => self.found(page, depth, *found, known).await,
             (PageAnswer::Moved(redirect), known) => self.moved(page, depth, redirect, known).await,
             (PageAnswer::Missing(status), Some(known)) => {
+                self.vanish(page).await?;
                 self.recorder.gone(&known, &format!("The server answers with status {status}.")).await
             }
             (PageAnswer::Missing(status), None) => {
@@ -288,6 +301,9 @@ impl SiteReader<'_, '_, '_> {
         let PageRedirect { to, is_permanent } = redirect;
         let words = to.as_ref().map_or_else(|| "elsewhere".to_owned(), shown);
         let reason = format!("It redirects to {words}.");
+        if let Some(to) = to.as_ref().filter(|_| is_permanent) {
+            self.moves.lead(page, to, known.is_some());
+        }
         match known {
             Some(known) if is_permanent => self.recorder.gone(&known, &reason).await?,
             // A site that is being worked on leads from everywhere to one page.
@@ -336,6 +352,10 @@ impl SiteReader<'_, '_, '_> {
         if self.follows && *page == self.start {
             return Err(RunFailure::stop(format!("The first page cannot be read. {reason}")));
         }
+        if known.is_none() && self.moves.waits() {
+            self.moves.fail(page, reason);
+            return Ok(());
+        }
         self.recorder.failed(page.as_str(), reason, known).await
     }
 
@@ -376,25 +396,35 @@ impl SiteReader<'_, '_, '_> {
         if is_script || !self.is_admitted(page) {
             return Ok(());
         }
-        let title = links.as_ref().and_then(|links| links.title.as_deref());
-        let file_name = found.file_name.or_else(|| last_segment(page));
-        let said = title.or(file_name.as_deref());
+        let read = ReadPage { file: found, title: links.and_then(|links| links.title), links: remembered };
+        if known.is_none() && self.moves.waits() {
+            self.moves.wait(page, depth, Some(read));
+            return Ok(());
+        }
+        self.keep(page, read, known).await
+    }
+
+    /// Makes a document of a page, or gives its document the new content.
+    async fn keep(&mut self, page: &Url, read: ReadPage, known: Option<SyncItem>) -> Result<(), RunFailure> {
+        let ReadPage { file, title, links } = read;
+        let file_name = file.file_name.or_else(|| last_segment(page));
+        let said = title.as_deref().or(file_name.as_deref());
         let item = FoundItem {
             key: page.as_str(),
             name: document_name(said, page.as_str()),
             url: Some(page),
-            file_name: file_name.clone(),
-            content_type: found.content_type.as_deref(),
-            charset: found.charset.as_deref(),
-            staged: found.staged,
+            file_name,
+            content_type: file.content_type.as_deref(),
+            charset: file.charset.as_deref(),
+            moves: self.moves.rule(&file.staged.sha256),
+            staged: file.staged,
             validators: ItemValidators {
-                etag: found.etag.as_deref(),
-                last_modified: found.last_modified.as_deref(),
+                etag: file.etag.as_deref(),
+                last_modified: file.last_modified.as_deref(),
                 version: None,
-                links: remembered.as_deref(),
+                links: links.as_deref(),
                 entry_id: None,
             },
-            moves: MoveRule::Never,
         };
         self.recorder.found(known, item).await
     }
@@ -428,75 +458,5 @@ impl SiteReader<'_, '_, '_> {
         if depth < self.config.max_depth {
             self.queue(link, depth + 1);
         }
-    }
-
-    /// The pages that the site's sitemaps list; none when it has no sitemap.
-    async fn listed(&mut self) -> Result<Option<Vec<Url>>, RunFailure> {
-        let mut sitemaps: VecDeque<Url> = self.client.sitemaps(&self.start).await?.into();
-        if sitemaps.len() > SITEMAPS {
-            sitemaps.truncate(SITEMAPS);
-            self.is_complete = false;
-        }
-        let is_named = !sitemaps.is_empty();
-        if !is_named {
-            sitemaps.extend(self.start.join("/sitemap.xml"));
-        }
-        let (mut pages, mut read, mut room) = (None, HashSet::new(), LISTED_BYTES);
-        while let Some(address) = sitemaps.pop_front() {
-            if !is_same_site(&address, &self.start) || !read.insert(address.clone()) {
-                continue;
-            }
-            let file = match self.client.small_file(&address, KnownPage::default(), SITEMAP_BYTES).await {
-                Ok(file) => file,
-                // Nobody said that there is one.
-                Err(RunFailure::Stopped(_)) if !is_named && pages.is_none() => return Ok(None),
-                Err(failure) => return Err(failure),
-            };
-            let SmallFile::Read { bytes, .. } = file else {
-                self.is_complete = false;
-                continue;
-            };
-            let Some(bytes) = sitemap::unpacked(bytes).await else {
-                let address = shown(&address);
-                return Err(RunFailure::stop(format!("The sitemap {address} is too large, or damaged")));
-            };
-            let order = ListOrder {
-                kind: ListingKind::Sitemap,
-                url: address,
-                charset: None,
-                texts: false,
-                max_entries: MAX_LISTED,
-            };
-            match listing::read(self.sandbox, order, &bytes).await? {
-                Some(Listing::Sitemap(SitemapListing { is_index: true, addresses, is_complete })) => {
-                    let room = SITEMAPS.saturating_sub(read.len() + sitemaps.len());
-                    self.is_complete &= is_complete && addresses.len() <= room;
-                    sitemaps.extend(addresses.into_iter().take(room));
-                    pages.get_or_insert_default();
-                }
-                Some(Listing::Sitemap(SitemapListing { addresses, is_complete, .. })) => {
-                    self.is_complete &= is_complete;
-                    let pages: &mut Vec<Url> = pages.get_or_insert_default();
-                    for page in addresses.into_iter().filter(|page| is_same_site(page, &self.start)) {
-                        let Some(left) = room.checked_sub(page.as_str().len()) else {
-                            self.is_complete = false;
-                            return Ok(Some(std::mem::take(pages)));
-                        };
-                        room = left;
-                        pages.push(page);
-                    }
-                    if pages.len() > self.most.saturating_mul(LISTED_EACH) {
-                        self.is_complete = false;
-                        break;
-                    }
-                }
-                _ if is_named => self.is_complete = false,
-                _ => {}
-            }
-        }
-        if pages.is_none() {
-            self.is_complete = true;
-        }
-        Ok(pages)
     }
 }

@@ -43,6 +43,11 @@ impl VanishedItems {
         self.told.remove(key)
     }
 
+    /// Forgets all but those of which the source says where they are.
+    pub(super) fn forget_alike(&mut self) {
+        self.alike.clear();
+    }
+
     /// Whether something new may be one of them.
     pub(super) fn may_have(&self, key: &str) -> bool {
         !self.alike.is_empty() || self.told.contains_key(key)
@@ -129,6 +134,10 @@ mod tests {
         assert!(vanished.take_told("other").is_none());
         assert_eq!(vanished.take_told("new").map(|item| item.item_key).as_deref(), Some("old"));
         assert!(vanished.take_told("new").is_none() && !vanished.may_have("new"));
+        vanished.add(item("gone", Some("a")));
+        assert!(vanished.may_have("new"));
+        vanished.forget_alike();
+        assert!(!vanished.may_have("new"));
     }
 
     #[test]

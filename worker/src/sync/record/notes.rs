@@ -24,6 +24,17 @@ fn shortened(key: &str) -> &str {
 }
 
 impl RunRecorder<'_> {
+    /// Whether new things are looked at. As many that cannot be had are enough, so that a run has an end.
+    pub(super) fn has_room(&self) -> bool {
+        self.has_room_for(0)
+    }
+
+    /// Whether new things are looked at besides so many that wait.
+    pub(in crate::sync) fn has_room_for(&self, waiting: usize) -> bool {
+        let most = i64::from(self.most());
+        self.documents.saturating_add_unsigned(waiting as u64) < most && self.failed_new < most
+    }
+
     /// How something stands.
     pub(in crate::sync) async fn look(&mut self, key: &str) -> Result<ItemState, RunFailure> {
         let state = self.look_anyhow(key).await?;
@@ -43,17 +54,20 @@ impl RunRecorder<'_> {
         let db = &self.runtime.db;
         let known = items::find(db, self.run.source_id, key).await?;
         let seen = known.as_ref().is_some_and(|known| known.seen_run == Some(self.run.id));
-        let settled = seen || self.resumed && self.settles(items::outcome(db, self.run.id, key).await?);
+        let outcome = if seen || !self.resumed { None } else { items::outcome(db, self.run.id, key).await? };
+        let settled = seen || self.settles(outcome, known.as_ref());
         Ok(if settled { ItemState::Settled(known) } else { ItemState::Open(known) })
     }
 
-    /// Whether a run is through with something of which this was noted.
-    fn settles(&self, outcome: Option<SyncOutcome>) -> bool {
+    /// Whether a run is through with something of which this was noted, and that is known.
+    fn settles(&self, outcome: Option<SyncOutcome>, known: Option<&SyncItem>) -> bool {
         match outcome {
             // What is skipped may lead elsewhere.
             None | Some(SyncOutcome::Skipped) => false,
-            // Before it is deleted because somebody said so, it is looked for again.
-            Some(SyncOutcome::Gone) => self.run.confirmed_by.is_none(),
+            // As long as it is not deleted it is looked for again: it may be elsewhere, or be there when somebody says that it may go.
+            Some(SyncOutcome::Gone) => {
+                self.run.confirmed_by.is_none() && known.is_none_or(|known| !known.is_alive)
+            }
             Some(SyncOutcome::Added | SyncOutcome::Changed | SyncOutcome::Moved | SyncOutcome::Failed) => {
                 true
             }
@@ -158,9 +172,9 @@ impl RunRecorder<'_> {
         self.commit(tx, SyncCounts::default()).await
     }
 
-    /// Takes back that something is gone which a run that was confirmed has come across again.
+    /// Takes back that something is gone which a run that was confirmed, or cut off, has come across again.
     pub(super) async fn take_back(&self, tx: &mut Tx, key: &str) -> Result<(), RunFailure> {
-        if self.run.confirmed_by.is_some() {
+        if self.resumed {
             items::take_back(tx, self.run.id, key).await?;
         }
         Ok(())
