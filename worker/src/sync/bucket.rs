@@ -74,7 +74,7 @@ pub(super) async fn read(
     }
     let (new, left_out) = listed.take_new();
     for object in &new {
-        reader.look_at(recorder, object, listed.rule(object)).await?;
+        Box::pin(reader.look_at(recorder, object, listed.rule(object))).await?;
     }
     recorder.left_out += left_out;
     match broken_off {
@@ -127,7 +127,7 @@ impl BucketReader<'_> {
                 continue;
             }
             if let Some(object) = listed.admit(object) {
-                self.look_at(recorder, &object, MoveRule::Never).await?;
+                Box::pin(self.look_at(recorder, &object, MoveRule::Never)).await?;
             }
         }
         Ok(None)

@@ -401,7 +401,7 @@ impl SiteReader<'_, '_, '_> {
             self.moves.wait(page, depth, Some(read));
             return Ok(());
         }
-        self.keep(page, read, known).await
+        Box::pin(self.keep(page, read, known)).await
     }
 
     /// Makes a document of a page, or gives its document the new content.

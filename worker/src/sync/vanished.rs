@@ -1,4 +1,4 @@
-//! What is not where it was: something new with the same bytes is the same thing, moved.
+//! What is not where it was: something new is the same thing, moved, if it has the same bytes, or the source says so.
 
 use std::{cmp::Reverse, collections::HashMap};
 

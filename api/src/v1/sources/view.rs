@@ -106,7 +106,7 @@ pub(super) struct RunView {
     added: i64,
     /// Documents that have another content now.
     changed: i64,
-    /// Documents that stay, since what they were made of is elsewhere now, as it was.
+    /// Documents that stay, since what they were made of is elsewhere now.
     moved: i64,
     /// What is as it was.
     unchanged: i64,

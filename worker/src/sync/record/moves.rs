@@ -20,7 +20,6 @@ use lectern_shared::{
         sync::{SyncCounts, SyncItem, SyncOutcome},
     },
 };
-
 use url::Url;
 
 use super::{Durability, RunRecorder, document_name, document_type, notes::as_it_was};
@@ -139,7 +138,7 @@ impl RunRecorder<'_> {
         }
     }
 
-    /// Keeps a document as it is, but for its name, unless somebody gave it that.
+    /// Keeps a document as it is, but for its address, and for its name, unless somebody gave it that.
     async fn keep_moved(
         &mut self,
         former: &SyncItem,
