@@ -218,6 +218,7 @@ fn archives_are_told_by_what_is_in_them_before_they_are_by_name() {
 #[test]
 fn old_office_files_are_told_apart_by_what_is_in_them_and_by_name() {
     let ole2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0\0\0".to_vec();
+    let both = [ole2.clone(), wide("Workbook\0__properties_version1.0\0")].concat();
     let excel = "application/vnd.ms-excel";
     for (head, name, content_type, format) in [
         (ole2.clone(), "", "", FileFormat::LegacyOffice),
@@ -227,6 +228,10 @@ fn old_office_files_are_told_apart_by_what_is_in_them_and_by_name() {
         (ole2.clone(), "letter.msg", "", FileFormat::Package),
         (ole2.clone(), "", "application/vnd.ms-outlook", FileFormat::Package),
         ([ole2.clone(), wide("__properties_version1.0\0")].concat(), "", "", FileFormat::Package),
+        // The subject of an e-mail.
+        ([ole2.clone(), wide("Workbook\0")].concat(), "Workbook.msg", "", FileFormat::Package),
+        (both.clone(), "", "", FileFormat::Package),
+        (both, "table.xls", "", FileFormat::Workbook),
         ([ole2, wide("Workbook\0")].concat(), "letter.doc", "", FileFormat::Workbook),
     ] {
         assert_eq!(of(&head, name, content_type), format, "{name} {content_type}");

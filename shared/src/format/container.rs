@@ -10,10 +10,15 @@ const OLE2: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// Tells such a file; none when it is none.
 pub(super) fn detect(head: &[u8], named: &FormatHints<'_>) -> Option<FileFormat> {
     if head.starts_with(OLE2) {
-        return Some(if holds_stream(head, "Workbook\0") || named.is_workbook() {
-            FileFormat::Workbook
-        } else if holds_stream(head, "__properties_version1.0\0") || named.is_outlook() {
+        // An e-mail may have the name of the other stream for its subject, or in a file that is attached to it.
+        return Some(if named.is_outlook() {
             FileFormat::Package
+        } else if named.is_workbook() {
+            FileFormat::Workbook
+        } else if holds_stream(head, "__properties_version1.0\0") {
+            FileFormat::Package
+        } else if holds_stream(head, "Workbook\0") {
+            FileFormat::Workbook
         } else {
             FileFormat::LegacyOffice
         });
