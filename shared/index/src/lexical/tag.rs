@@ -26,8 +26,8 @@ const SIMPLIFIED: &str = "这们时说对过还样问题实现发应为员业东
      买卖钱银铁钢纸级红绿组织结图书场处术师报单战传";
 /// Words of Chinese that Japanese does not have.
 const CHINESE: &str = "這們麼沒嗎您她你啦哪吧呢";
-/// Characters of traditional Chinese that Japanese writes otherwise, but for names.
-const OLD_FORMS: &str = "國學會來對點當從關實發應與體區數處總經將轉廣單傳觀權變";
+/// Characters of traditional Chinese that neither simplified Chinese has nor Japanese, but for names.
+const OLD_FORMS: &str = "國學會來對點當從關實發應與體區數處總經將轉廣單傳觀權變這們麼沒嗎";
 
 /// The languages that have a list of function words.
 const LISTED: [(Language, &str); 11] = [
@@ -227,9 +227,9 @@ fn han_tag(text: &str) -> &'static str {
         (0, 0) if kana > 1 && kana * 10 >= han => "ja",
         _ if kana > 1 && kana * 4 >= han => "ja",
         (1.., _) if is_chinese && old == 0 => "zh-Hans",
-        (0, 2..) if is_chinese => "zh-Hant",
+        (0, 2..) if is_chinese && old > 0 => "zh-Hant",
         (0, _) if kana == 0 && han >= TRUSTED_HAN && old * 20 >= han => "zh-Hant",
-        (1.., _) if is_chinese => "zh",
+        (1.., _) | (_, 2..) if is_chinese => "zh",
         _ => "",
     }
 }
@@ -255,6 +255,8 @@ mod tests {
             ("休暇は一年に三十日あります。", "ja"),
             ("这是一个中文句子，我们对这个问题说过。", "zh-Hans"),
             ("這是我們的問題，你沒說過。", "zh-Hant"),
+            // Written so in both.
+            ("你好，你在哪里呢？", "zh"),
             ("이것은 한국어 문장입니다.", "ko"),
             ("Η άδεια είναι τριάντα ημέρες.", "el"),
             ("ลาพักร้อนได้สามสิบวัน", "th"),
