@@ -7,7 +7,7 @@ use mail_parser::{Addr, Address, DateTime, Message};
 
 use super::{
     beginning,
-    part::{MailPart, MailParts, PartKind},
+    part::{MAX_INNER_HEAD, MailPart, MailParts, PartKind},
     title,
 };
 use crate::{
@@ -80,7 +80,9 @@ impl LetterText {
         }
         self.letters += 1;
         let bytes = part.decoded();
-        let Ok(MailParts { message, parts }) = MailParts::of(beginning(&bytes)) else { return Ok(false) };
+        let Ok(MailParts { message, parts }) = MailParts::of(beginning(&bytes), MAX_INNER_HEAD) else {
+            return Ok(false);
+        };
         if is_sealed(&parts) {
             return Ok(false);
         }

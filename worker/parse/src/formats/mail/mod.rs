@@ -14,7 +14,7 @@ use url::Url;
 
 use self::{
     letter::LetterText,
-    part::{MailPart, MailParts, PartKind, SNAPSHOT},
+    part::{MAX_HEAD, MailPart, MailParts, PartKind, SNAPSHOT},
 };
 use super::html;
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) fn parse(
     } else {
         bytes
     };
-    let MailParts { message, parts } = MailParts::of(beginning(bytes))?;
+    let MailParts { message, parts } = MailParts::of(beginning(bytes), MAX_HEAD)?;
     let page = parts.iter().find(|part| part.kind == PartKind::Html);
     match page.filter(|_| is_archive(&message, options)) {
         Some(page) => archive(&message, page, options, output),

@@ -16,6 +16,8 @@ pub(super) const MAX_PARTS: usize = 10_000;
 pub(super) const MAX_DEPTH: usize = 30;
 /// Most bytes of headers at the beginning of a message, which may be to thousands. Each costs many times of itself when it is read.
 pub(super) const MAX_HEAD: usize = 256 << 10;
+/// The same of a message that is attached, of which there may be many.
+pub(super) const MAX_INNER_HEAD: usize = 64 << 10;
 /// The same of a part within it: the time that the library takes grows faster than the parameters of a header do.
 pub(super) const MAX_PART_HEAD: usize = 16 << 10;
 /// Most encoded words in the headers that do not end. For each of them the library reads on to the end of its header, and begins again
@@ -185,10 +187,11 @@ pub(super) struct MailParts<'a> {
 }
 
 impl<'a> MailParts<'a> {
-    /// Finds them. Messages within it are parts like others: they are not opened here.
-    pub(super) fn of(bytes: &'a [u8]) -> Result<Self, ParseError> {
+    /// Finds them, if the message begins with no more bytes of headers than `max_head`. Messages within it are parts like others: they
+    /// are not opened here.
+    pub(super) fn of(bytes: &'a [u8], max_head: usize) -> Result<Self, ParseError> {
         let reader = HeaderReader::new();
-        let message = reader.read(bytes, MAX_HEAD).0.ok_or(ParseError::Damaged)?;
+        let message = reader.read(bytes, max_head).0.ok_or(ParseError::Damaged)?;
         let mut open = vec![OpenPart { bytes, depth: 0, role: PartRole::Main, choice: None }];
         let (mut parts, mut seen) = (Vec::new(), 0);
         while let Some(part) = open.pop() {
@@ -196,7 +199,7 @@ impl<'a> MailParts<'a> {
             if seen > MAX_PARTS || part.depth > MAX_DEPTH {
                 return Err(ParseError::TooManyParts { limit: MAX_PARTS, depth: MAX_DEPTH });
             }
-            let longest = if part.depth == 0 { MAX_HEAD } else { MAX_PART_HEAD };
+            let longest = if part.depth == 0 { max_head } else { MAX_PART_HEAD };
             let (mut headers, content) = reader.part(part.bytes, longest);
             let boundary = headers.boundary.take().filter(|_| headers.holds_parts());
             let inside = boundary.map(|boundary| split(content, &boundary)).unwrap_or_default();

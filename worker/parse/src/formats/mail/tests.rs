@@ -4,7 +4,7 @@ mod outlook_files;
 
 use super::{
     letter::{MAX_AROUND, MAX_LETTERS},
-    part::{MAX_DEPTH, MAX_HEAD, MAX_PART_HEAD, MAX_PARTS},
+    part::{MAX_DEPTH, MAX_INNER_HEAD, MAX_PART_HEAD, MAX_PARTS},
     *,
 };
 use crate::protocol::{ParseFrame, ParsedPart};
@@ -307,6 +307,9 @@ fn neither_many_parts_nor_deep_ones_take_long() {
     let wide = read(&format!("From: ada@example.com\n{}", parts("mixed", "m", &inside))).unwrap();
     assert_eq!(wide.text.matches("# One\n\nof many").count(), MAX_LETTERS);
     assert_eq!(wide.warnings, [("unread_attachments".to_owned(), 2)]);
+    let long = format!("X-Long: {}\n\nNot read.", "x".repeat(MAX_INNER_HEAD));
+    let mail = format!("From: ada@example.com\nContent-Type: message/rfc822\n\n{long}");
+    assert_eq!(read(&mail).unwrap().text, "From: ada@example.com\nAttachments: message/rfc822");
     let options = ParseOptions { max_chars: 1_000, ..ParseOptions::default() };
     let long = format!("From: ada@example.com\n\n{}", "Words. ".repeat(1_000));
     assert_eq!(read_with(long.as_bytes(), &options).unwrap_err(), ParseError::TooLarge { limit: 1_000 });
