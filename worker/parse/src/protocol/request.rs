@@ -16,7 +16,7 @@ pub enum SourceKind {
     Table,
     /// A spreadsheet file: XLSX, XLSM, XLSB, XLS, ODS.
     Workbook,
-    /// Another office document in a ZIP package, or in the container of older ones: DOCX, PPTX, ODT, ODP, EPUB.
+    /// Another office document in a ZIP package, or in the container of older ones: DOCX, PPTX, ODT, ODP, EPUB, MSG.
     Package,
     /// JSON, or JSON Lines.
     Json,

@@ -28,8 +28,8 @@ pub(in crate::formats) const PROPERTIES: &str = "__properties_version1.0";
 const ATTACHMENT: &str = "__attach_version1.0_";
 /// Most attachments that are looked at.
 const MAX_ATTACHMENTS: usize = 1_000;
-/// Most bytes of a stream that are read.
-const MAX_STREAM: u64 = 64 << 20;
+/// Most bytes that are read of what stands above the text. Files may say of many streams that they have the same content.
+const MAX_SHORT: u64 = 256 << 10;
 /// What stands before the first short property.
 const PROPERTIES_HEAD: usize = 32;
 /// How long a short property is, with its tag and its flags.
@@ -41,18 +41,19 @@ const RECEIVED: u32 = 0x0e06_0040;
 const TEXT_CODEPAGE: u32 = 0x3ffd_0003;
 const PAGE_CODEPAGE: u32 = 0x3fde_0003;
 
-/// Texts, by number. Of several the first that there is.
+/// Short texts, by number. Of several the first that there is.
 const KIND: [&str; 1] = ["001A"];
 const SUBJECT: [&str; 1] = ["0037"];
 const SENDER: [&str; 2] = ["0C1A", "0042"];
 const ADDRESS: [&str; 4] = ["5D01", "5D02", "0C1F", "0065"];
 const TO: [&str; 1] = ["0E04"];
 const CC: [&str; 1] = ["0E03"];
-const PLAIN: [&str; 1] = ["1000"];
-const PAGE: [&str; 1] = ["1013"];
 const FILE: [&str; 3] = ["3707", "3704", "3001"];
 const CONTENT_ID: [&str; 1] = ["3712"];
 
+/// The text, and the page, as texts.
+const PLAIN: &str = "__substg1.0_1000";
+const PAGE: &str = "__substg1.0_1013";
 /// The page, and the text in RTF, as bytes.
 const PAGE_BYTES: &str = "__substg1.0_10130102";
 const RTF: &str = "__substg1.0_10090102";
@@ -72,9 +73,8 @@ pub(in crate::formats) fn parse<F: Read + Seek>(
     if body.is_none() {
         letter.check_text()?;
     }
-    let subject = letter.text("", &SUBJECT);
+    let subject = letter.short("", &SUBJECT);
     let attached = letter.attached();
-    let attached: Vec<&str> = attached.iter().map(String::as_str).collect();
     let mut read = LetterText::under(letter.head(subject.as_deref(), &attached), attached.len());
     if let Some(OutlookBody { bytes, charset, is_page }) = body {
         read.add_body(&bytes, charset, is_page)?;
@@ -103,36 +103,43 @@ struct OutlookLetter<F> {
     file: CompoundFile<F>,
     /// All short properties.
     properties: Vec<u8>,
+    /// The encoding of texts that are not in UTF-16.
+    charset: Option<&'static str>,
 }
 
 impl<F: Read + Seek> OutlookLetter<F> {
     fn of(file: CompoundFile<F>) -> Self {
-        let mut letter = Self { file, properties: Vec::new() };
-        letter.properties = letter.stream(PROPERTIES).unwrap_or_default();
+        let mut letter = Self { file, properties: Vec::new(), charset: None };
+        letter.properties = letter.stream(PROPERTIES, MAX_SHORT).unwrap_or_default();
+        letter.charset = letter.charset_in(TEXT_CODEPAGE);
         letter
     }
 
-    /// What is in a stream, if there is one that can be read.
-    fn stream(&mut self, path: &str) -> Option<Vec<u8>> {
+    /// What is in a stream, at most so many bytes of it, if there is one that can be read.
+    fn stream(&mut self, path: &str, longest: u64) -> Option<Vec<u8>> {
         let stream = self.file.open_stream(path).ok()?;
         let mut bytes = Vec::new();
-        stream.take(MAX_STREAM).read_to_end(&mut bytes).ok()?;
+        stream.take(longest).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
-    /// A text of the e-mail, or of what is in a folder of it, if something is in it.
-    fn text(&mut self, folder: &str, properties: &[&str]) -> Option<String> {
-        let charset = self.charset(TEXT_CODEPAGE);
-        properties.iter().find_map(|property| {
-            let path = format!("{folder}__substg1.0_{property}");
-            let text = if let Some(wide) = self.stream(&format!("{path}001F")) {
-                UTF_16LE.decode_without_bom_handling(&wide).0.into_owned()
-            } else {
-                charset::decode(&self.stream(&format!("{path}001E"))?, charset).0.into_owned()
-            };
-            let text = text.trim_end_matches('\0');
-            (!text.trim().is_empty()).then(|| text.to_owned())
-        })
+    /// A text, if something is in it: in UTF-16, or else in the encoding of the others.
+    fn text(&mut self, path: &str, longest: u64) -> Option<String> {
+        let text = if let Some(wide) = self.stream(&format!("{path}001F"), longest) {
+            UTF_16LE.decode_without_bom_handling(&wide).0.into_owned()
+        } else {
+            let bytes = self.stream(&format!("{path}001E"), longest)?;
+            charset::decode(&bytes, self.charset).0.into_owned()
+        };
+        let text = text.trim_end_matches('\0');
+        (!text.trim().is_empty()).then(|| text.to_owned())
+    }
+
+    /// A short text of the e-mail, or of what is in a folder of it.
+    fn short(&mut self, folder: &str, properties: &[&str]) -> Option<String> {
+        properties
+            .iter()
+            .find_map(|property| self.text(&format!("{folder}__substg1.0_{property}"), MAX_SHORT))
     }
 
     /// The value of a short property.
@@ -142,7 +149,7 @@ impl<F: Read + Seek> OutlookLetter<F> {
     }
 
     /// The encoding that a property names.
-    fn charset(&self, tag: u32) -> Option<&'static str> {
+    fn charset_in(&self, tag: u32) -> Option<&'static str> {
         let [a, b, c, d, ..] = self.property(tag)?;
         charset_of(u32::from_le_bytes([a, b, c, d]))
     }
@@ -156,24 +163,24 @@ impl<F: Read + Seek> OutlookLetter<F> {
 
     /// What it says: as plain text where there is some, like other e-mails.
     fn body(&mut self) -> Option<OutlookBody> {
-        match self.text("", &PLAIN) {
+        match self.text(PLAIN, u64::MAX) {
             Some(text) => Some(OutlookBody::of_text(text, false)),
             None => self.page(),
         }
     }
 
     fn page(&mut self) -> Option<OutlookBody> {
-        if let Some(bytes) = self.stream(PAGE_BYTES) {
-            return Some(OutlookBody { bytes, charset: self.charset(PAGE_CODEPAGE), is_page: true });
+        if let Some(bytes) = self.stream(PAGE_BYTES, u64::MAX) {
+            return Some(OutlookBody { bytes, charset: self.charset_in(PAGE_CODEPAGE), is_page: true });
         }
-        self.text("", &PAGE).map(|text| OutlookBody::of_text(text, true))
+        self.text(PAGE, u64::MAX).map(|text| OutlookBody::of_text(text, true))
     }
 
     /// Refuses an e-mail without a text, if it has one that cannot be read.
     fn check_text(&mut self) -> Result<(), ParseError> {
         let what = if self.file.is_stream(RTF) {
             "an e-mail of Outlook whose text is in RTF alone. Save it as EML, text or PDF and add that"
-        } else if self.text("", &KIND).is_some_and(|kind| kind.starts_with("IPM.Note.SMIME")) {
+        } else if self.short("", &KIND).is_some_and(|kind| kind.starts_with("IPM.Note.SMIME")) {
             "an e-mail that is encrypted. Open it, save its text and add that"
         } else {
             return Ok(());
@@ -194,28 +201,29 @@ impl<F: Read + Seek> OutlookLetter<F> {
             folders.map(|entry| format!("{}/", entry.name())).take(MAX_ATTACHMENTS).collect();
         let mut names = Vec::with_capacity(folders.len());
         for folder in folders {
-            let id = self.text(&folder, &CONTENT_ID);
+            let id = self.short(&folder, &CONTENT_ID);
             if id.is_none_or(|id| !shown.contains(id.as_str())) {
-                names.push(self.text(&folder, &FILE).unwrap_or_else(|| "attachment".to_owned()));
+                let name = self.short(&folder, &FILE).as_deref().and_then(file_name::in_one_line);
+                names.push(name.unwrap_or_else(|| "attachment".to_owned()));
             }
         }
         names
     }
 
     /// What stands above its text, line by line.
-    fn head(&mut self, subject: Option<&str>, attached: &[&str]) -> String {
-        let sender = self.text("", &SENDER);
+    fn head(&mut self, subject: Option<&str>, attached: &[String]) -> String {
+        let sender = self.short("", &SENDER);
         // Within an organisation an address may be a path in its directory.
-        let mut addresses = ADDRESS.iter().filter_map(|property| self.text("", &[*property]));
+        let mut addresses = ADDRESS.iter().filter_map(|property| self.short("", &[*property]));
         let address = addresses.find(|address| address.contains('@'));
-        let [to, cc] = [TO, CC].map(|people| self.text("", &people));
-        let in_one_line = |text: Option<String>| text.as_deref().and_then(file_name::in_one_line);
-        let files = attached.iter().filter_map(|name| file_name::in_one_line(name));
+        let [to, cc] = [TO, CC].map(|people| self.short("", &people));
+        let people = |list: Option<String>| named(list?.split(';').filter_map(file_name::in_one_line));
+        let files = attached.iter().cloned();
         in_lines([
             ("Subject", subject.and_then(file_name::in_one_line)),
             ("From", somebody(sender.as_deref(), address.as_deref())),
-            ("To", in_one_line(to)),
-            ("Cc", in_one_line(cc)),
+            ("To", people(to)),
+            ("Cc", people(cc)),
             ("Date", self.date()),
             ("Attachments", named(files)),
         ])

@@ -202,6 +202,16 @@ fn archives_and_older_files_that_are_no_documents_are_refused_with_advice() {
 }
 
 #[test]
+fn an_e_mail_of_outlook_is_read_out_of_the_container_of_older_files() {
+    let mut file = cfb::CompoundFile::create(Cursor::new(Vec::new())).unwrap();
+    let streams = [("/__properties_version1.0", ""), ("/__substg1.0_1000001E", "The weir leaks.")];
+    for (stream, content) in streams {
+        file.create_stream(stream).unwrap().write_all(content.as_bytes()).unwrap();
+    }
+    assert_eq!(read(file.into_inner().into_inner()).unwrap().text, "The weir leaks.");
+}
+
+#[test]
 fn broken_packages_are_damaged_at_whatever_byte_they_end() {
     let whole = zip(word(&paragraph("", "text")));
     assert_eq!(read(Vec::new()).unwrap_err(), ParseError::Empty);

@@ -59,7 +59,7 @@ fn an_e_mail_of_outlook_is_read_as_others_are() {
         read.text,
         "Subject: Grüße from the mill\n\
          From: Ada L. <ada@example.com>\n\
-         To: Bob; Eve\n\
+         To: Bob, Eve\n\
          Date: 2026-11-28T08:00:00Z\n\
          Attachments: Plan der Mühle.pdf\n\n\
          The weir leaks.\n\n> Does it?"
@@ -79,6 +79,17 @@ fn texts_are_in_the_encoding_that_an_e_mail_of_outlook_names() {
     assert_eq!(read.text, "Subject: Привет\n\n## Mühle\n\nGrün.");
     assert_eq!(read.about.structure, TextMarkup::Markdown);
     assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+}
+
+#[test]
+fn an_e_mail_of_outlook_names_all_its_receivers_and_loses_nothing_of_its_text() {
+    let people: Vec<String> = (1..=150).map(|number| format!("Person {number}")).collect();
+    let to = wide(&people.join("; "));
+    let text = wide(&"Words. ".repeat(50_000));
+    let streams: [(&str, &[u8]); 2] = [("/__substg1.0_0E04001F", &to), ("/__substg1.0_1000001F", &text)];
+    let read = read(&file(&[], &streams, &[])).unwrap();
+    assert!(read.text.contains(&format!("To: {}\n", people.join(", "))), "{:.500}", read.text);
+    assert_eq!(read.text.matches("Words.").count(), 50_000);
 }
 
 #[test]
