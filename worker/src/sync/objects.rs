@@ -10,6 +10,9 @@ use object_store::ObjectMeta;
 
 use super::vanished::MoveRule;
 
+/// Objects whose looks are remembered, at most. In a bucket of more it is not clear what was moved.
+const LOOKS: usize = 1 << 18;
+
 /// What a bucket's list has named so far.
 pub(super) struct ListedObjects {
     /// The keys of what is known and was not named yet.
@@ -50,7 +53,9 @@ impl ListedObjects {
             return Some(object);
         }
         let look = self.look(&object);
-        if !self.looks.insert(look) {
+        if self.is_countless() {
+            self.shared.clear();
+        } else if !self.looks.insert(look) {
             self.shared.insert(look);
         }
         if self.missing.remove(object.location.as_ref()) {
@@ -76,7 +81,13 @@ impl ListedObjects {
 
     /// What an object may be: of several that look alike it is not clear which one was moved, and which are copies.
     pub(super) fn rule(&self, object: &ObjectMeta) -> MoveRule {
-        if self.shared.contains(&self.look(object)) { MoveRule::Never } else { MoveRule::OnlyOne }
+        let is_unclear = self.is_countless() || self.shared.contains(&self.look(object));
+        if is_unclear { MoveRule::Never } else { MoveRule::OnlyOne }
+    }
+
+    /// Whether the list is too long to know of all that it names how it looks.
+    fn is_countless(&self) -> bool {
+        self.looks.len() >= LOOKS
     }
 
     /// By what the list tells objects apart, but for their keys: their entity tags, or where it has none, their sizes.
@@ -143,5 +154,17 @@ mod tests {
         let moved = objects.iter().filter(|object| listed.rule(object) == MoveRule::OnlyOne);
         let moved: Vec<_> = moved.map(|object| object.location.as_ref()).collect();
         assert_eq!(moved, ["own", "untagged"]);
+    }
+    #[test]
+    fn of_a_bucket_without_end_no_more_is_remembered_and_nothing_was_moved() {
+        let mut listed = ListedObjects::of(HashSet::from(["old".to_owned()]), 1);
+        let first = object("first", Some("1"), 0);
+        listed.admit(first.clone());
+        assert_eq!(listed.rule(&first), MoveRule::OnlyOne);
+        for size in 1..2 * LOOKS as u64 {
+            listed.admit(object("other", None, size));
+        }
+        assert_eq!((listed.looks.len(), listed.new.len()), (LOOKS, 2));
+        assert_eq!(listed.rule(&first), MoveRule::Never);
     }
 }
