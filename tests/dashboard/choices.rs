@@ -39,6 +39,26 @@ fn next_page(html: &str) -> Option<String> {
     Some(format!("/{}", address.trim_start_matches("../")))
 }
 
+/// The lines of the audit log that are of invitations, when it is asked for these alone and gone through page by page: each page asks for the
+/// same as the one before.
+async fn count_of_invited(visits: &Visits<'_>) -> usize {
+    const ASKED: &str = "/audit?action=member_invited&since=2020-01-31";
+    let mut count = 0;
+    let mut next = Some(ASKED.to_owned());
+    while let Some(address) = next {
+        assert!(address.starts_with(ASKED), "{address}");
+        let html = page(visits, &address).await;
+        for kept in ["value=\"member_invited\" selected", "type=\"date\" value=\"2020-01-31\""] {
+            assert!(html.contains(kept), "{address}, {kept}: {html}");
+        }
+        let invited = html.matches("<td data-label=\"What\">member invited<").count();
+        assert_eq!(html.matches("<td data-label=\"What\">").count(), invited, "no others: {html}");
+        count += invited;
+        next = next_page(&html).map(|next| next.replace("&#38;", "&"));
+    }
+    count
+}
+
 async fn of_many_collections_each_can_be_chosen_wherever_one_is(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let owner = service.signed_up("ada@example.com").await;
@@ -249,6 +269,9 @@ async fn of_many_members_and_invitations_all_are_listed_page_by_page() {
     assert!(rest.contains(back) && !first.contains(back), "{rest}");
     let behind_all = page(&visits, &format!("/members?invitations={}", uuid::Uuid::nil())).await;
     assert_eq!(behind_all.matches(withdraw).count(), 200, "{behind_all}");
+
+    // The editor's, too, which was accepted.
+    assert_eq!(count_of_invited(&visits).await, 204);
 }
 
 #[tokio::test(flavor = "multi_thread")]
