@@ -1,5 +1,6 @@
 //! The dashboard: what its pages promise to every browser, and the ways of the three kinds of people through it.
 
+mod accounts;
 mod agents;
 mod answers;
 mod asked;

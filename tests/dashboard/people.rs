@@ -1,4 +1,4 @@
-//! What pages are to people besides their work: who is invited, gives a role up, leaves, or ends an account.
+//! What pages are to people besides their work: who is invited, gives a role up, or leaves.
 
 use std::time::Duration;
 
@@ -133,51 +133,6 @@ async fn a_link_leads_members_to_its_workspace_and_tells_nobody_what_there_is() 
     data(ada.delete_with(&format!("/workspaces/{}", id(workspace)), &json!({"name": "Team"})).await);
     let page = missing(&visits, &format!("/{link}")).await;
     assert!(page.contains("There is nothing here") && !page.contains(OFFER), "{page}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_new_password_is_said_to_be_set_where_somebody_signs_in_again() {
-    const NEW: &str = "another battery staple";
-    let service = service().await;
-    let ada = service.signed_up("ada@example.com").await;
-    let client = service.client();
-    let (mut visits, mut elsewhere) = (Visits::new(&service, &client), Visits::new(&service, &client));
-    for browser in [&mut visits, &mut elsewhere] {
-        browser.sign_in("ada@example.com").await;
-    }
-    let renamed = visits.submit("/account", &[("name:text", "Ada Lovelace")]).await;
-    assert_eq!(location(&renamed), "./account?said=saved");
-    let form = [("currentPassword", PASSWORD), ("password", NEW)];
-    let changed = visits.submit("/account", &form).await;
-    assert_eq!(location(&changed), "./sign-in?next=account&said=password-changed");
-    let page = read(&visits, "/sign-in?next=account&said=password-changed").await;
-    assert!(page.contains("Your password is changed. Every sign-in has ended"), "{page}");
-    assert!(page.contains("name=\"next\" value=\"account\""), "{page}");
-    for browser in [&visits, &elsewhere] {
-        assert_eq!(location(&browser.get("/account").await), "./sign-in?next=account", "it has ended");
-    }
-    assert_eq!(ada.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
-    let sign_in = [("email", "ada@example.com"), ("password", NEW), ("next", "account")];
-    assert_eq!(location(&visits.submit("/sign-in", &sign_in).await), "./account");
-    assert!(read(&visits, "/account").await.contains("Ada Lovelace"));
-    service.assert_no_secret_in_logs(&[PASSWORD, NEW]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_e_mail_is_changed_on_the_page_of_the_account_by_the_password() {
-    let service = service().await;
-    service.signed_up("ada@example.com").await;
-    let client = service.client();
-    let mut visits = Visits::new(&service, &client);
-    visits.sign_in("ada@example.com").await;
-    let form =
-        |password: &'static str| [("email:text", "countess@example.com"), ("currentPassword", password)];
-    let refused = visits.submit("/account", &form("not the password")).await;
-    assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(read(&visits, "/account").await.contains("<dd>ada@example.com</dd>"));
-    let changed = visits.submit("/account", &form(PASSWORD)).await;
-    assert_eq!(location(&changed), "./account?said=saved");
-    assert!(read(&visits, "/account").await.contains("<dd>countess@example.com</dd>"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -339,25 +294,6 @@ async fn where_nobody_signs_up_it_is_said_who_makes_accounts() {
         visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
         assert_eq!(read(&visits, "/members").await.contains(NOTE), is_said, "{sign_up}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_account_is_deleted_on_its_page_by_its_password() {
-    let service = service().await;
-    service.signed_up("ada@example.com").await;
-    let client = service.client();
-    let mut visits = Visits::new(&service, &client);
-    visits.sign_in("ada@example.com").await;
-    assert!(form_addresses(&read(&visits, "/account").await).contains(&"account/delete".to_owned()));
-    for wrong in [("nonce", "1"), ("password", "something else")] {
-        let refused = visits.submit("/account/delete", &[CONFIRMED, wrong]).await;
-        assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY, "{wrong:?}");
-    }
-    let gone = visits.submit("/account/delete", &[CONFIRMED, ("password", PASSWORD)]).await;
-    assert_eq!(location(&gone), "../sign-in?said=account-deleted");
-    assert!(read(&visits, "/sign-in?said=account-deleted").await.contains("Your account is deleted"));
-    let again = visits.submit("/sign-in", &[("email", "ada@example.com"), ("password", PASSWORD)]).await;
-    assert_eq!(again.status(), StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
