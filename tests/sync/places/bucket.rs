@@ -4,18 +4,16 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{folder::named, moves::id_of};
+use super::{folder::named, kill_when_moved, killed_often, moves::id_of};
 use crate::{
     support::{
         client::{data, id},
         in_both_modes,
-        process::POLL,
         s3::{BUCKET, KEY_ID, S3Server, SECRET},
         service::Mode,
         web::Web,
-        within_deadline,
     },
-    sync::{counts, documents, found, run, run_path, settled, setup, signed_up, source, start_run, text_of},
+    sync::{counts, documents, found, run, settled, signed_up, source, start_run, text_of},
 };
 
 in_both_modes!(
@@ -186,13 +184,7 @@ async fn of_objects_that_are_alike_none_was_moved(mode: Mode) {
 
 async fn killed_while_a_prefix_is_renamed_a_run_loses_no_document(mode: Mode) {
     const OBJECTS: usize = 40;
-    let setup = setup(mode).env("LECTERN_JOB_MAX_ATTEMPTS", "50");
-    let setup = match mode {
-        // The next start knows that all leases are void.
-        Mode::Embedded => setup,
-        Mode::Postgres | Mode::Cluster => setup.env("LECTERN_JOB_LEASE", "6s"),
-    };
-    let mut service = setup.start().await;
+    let mut service = killed_often(mode).start().await;
     let client = service.signed_up("ada@example.com").await;
     let store = S3Server::start().await;
     for number in 0..OBJECTS {
@@ -207,14 +199,7 @@ async fn killed_while_a_prefix_is_renamed_a_run_loses_no_document(mode: Mode) {
 
     rename(&store, "docs/former", "docs/renamed");
     let started = start_run(&client, &source, json!({})).await;
-    let far_enough = async {
-        while client.read(&run_path(&started)).await["moved"].as_i64() < Some(all / 3) {
-            tokio::time::sleep(POLL).await;
-        }
-    };
-    within_deadline("the run to go on", far_enough).await;
-    service.kill();
-    service.restart().await;
+    kill_when_moved(&mut service, &client, &started, all / 3).await;
     let ended = settled(&client, &started).await;
     let told = (&ended["state"], counts(&ended), &ended["moved"]);
     assert_eq!(told, (&json!("succeeded"), [0; 5], &json!(OBJECTS)), "{ended:#}");

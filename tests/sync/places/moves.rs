@@ -4,16 +4,17 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::folder::{named, opened};
+use super::{
+    folder::{named, opened},
+    kill_when_moved, killed_often,
+};
 use crate::{
     support::{
         client::{Client, data, id},
         in_both_modes,
-        process::POLL,
         service::Mode,
-        within_deadline,
     },
-    sync::{counts, found, run, run_path, settled, setup, source, start_run, text_of},
+    sync::{counts, found, run, run_path, settled, source, start_run, text_of},
 };
 
 in_both_modes!(
@@ -229,12 +230,7 @@ async fn killed_while_a_folder_is_renamed_a_run_loses_no_document(mode: Mode) {
     const FILES: i64 = 60;
     let open = tempfile::tempdir().expect("a folder");
     let path = open.path().to_str().expect("text").to_owned();
-    let setup = setup(mode).env("LECTERN_SOURCE_FOLDERS", &path).env("LECTERN_JOB_MAX_ATTEMPTS", "50");
-    let setup = match mode {
-        // The next start knows that all leases are void.
-        Mode::Embedded => setup,
-        Mode::Postgres | Mode::Cluster => setup.env("LECTERN_JOB_LEASE", "6s"),
-    };
+    let setup = killed_often(mode).env("LECTERN_SOURCE_FOLDERS", &path);
     let mut service = setup.start().await;
     let client = service.signed_up("ada@example.com").await;
     let (former, renamed) = (open.path().join("former"), open.path().join("renamed"));
@@ -251,14 +247,7 @@ async fn killed_while_a_folder_is_renamed_a_run_loses_no_document(mode: Mode) {
     fs::rename(&former, &renamed).expect("a folder that is renamed");
     let started = start_run(&client, &source, json!({})).await;
     for wanted in [FILES / 4, FILES / 2] {
-        let far_enough = async {
-            while client.read(&run_path(&started)).await["moved"].as_i64() < Some(wanted) {
-                tokio::time::sleep(POLL).await;
-            }
-        };
-        within_deadline("the run to go on", far_enough).await;
-        service.kill();
-        service.restart().await;
+        kill_when_moved(&mut service, &client, &started, wanted).await;
     }
     let ended = settled(&client, &started).await;
     let told = (&ended["state"], counts(&ended), &ended["moved"]);

@@ -2,19 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::site::{html, serve_list};
+use super::{
+    kill_when_moved, killed_often,
+    site::{html, serve_list},
+};
 use crate::{
     support::{
         client::{Client, data},
         in_both_modes,
-        process::POLL,
         service::Mode,
         web::Web,
-        within_deadline,
     },
-    sync::{
-        counts, documents, found, run, run_path, settled, setup, signed_up, source, start_run, text_of, urls,
-    },
+    sync::{counts, documents, found, run, settled, signed_up, source, start_run, text_of, urls},
 };
 
 in_both_modes!(
@@ -165,13 +164,7 @@ async fn what_cannot_be_had_where_it_is_now_stays_as_it_was(mode: Mode) {
 
 async fn killed_while_a_site_is_moved_a_run_loses_no_document(mode: Mode) {
     const PAGES: usize = 40;
-    let setup = setup(mode).env("LECTERN_JOB_MAX_ATTEMPTS", "50");
-    let setup = match mode {
-        // The next start knows that all leases are void.
-        Mode::Embedded => setup,
-        Mode::Postgres | Mode::Cluster => setup.env("LECTERN_JOB_LEASE", "6s"),
-    };
-    let mut service = setup.start().await;
+    let mut service = killed_often(mode).start().await;
     let client = service.signed_up("ada@example.com").await;
     let web = Web::start().await;
     let paths = |folder: &str| (0..PAGES).map(|at| format!("/{folder}/{at:02}")).collect::<Vec<_>>();
@@ -206,14 +199,7 @@ async fn killed_while_a_site_is_moved_a_run_loses_no_document(mode: Mode) {
     serve_start(&now);
     let started = start_run(&client, &source, json!({})).await;
     for wanted in [all / 4, all / 2] {
-        let far_enough = async {
-            while client.read(&run_path(&started)).await["moved"].as_i64() < Some(wanted) {
-                tokio::time::sleep(POLL).await;
-            }
-        };
-        within_deadline("the run to go on", far_enough).await;
-        service.kill();
-        service.restart().await;
+        kill_when_moved(&mut service, &client, &started, wanted).await;
     }
     let ended = settled(&client, &started).await;
     let told = (&ended["state"], counts(&ended), &ended["moved"], &ended["warning"]);
