@@ -121,7 +121,7 @@ impl From<IndexError> for IngestFailure {
             // A key that is refused, or a collection that is gone, is no document's fault either.
             IndexError::Engine(cause) | IndexError::Refused(cause) => Self::Outage(cause),
             IndexError::Db(error) => error.into(),
-            IndexError::Stopped(_) => Self::Internal(error.to_string()),
+            IndexError::Stopped(_) | IndexError::Spill(_) => Self::Internal(error.to_string()),
         }
     }
 }

@@ -39,6 +39,17 @@ pub(crate) struct ServiceArgs {
     /// The files of the embedding model; without them nothing is measured by meaning.
     #[arg(long)]
     pub(crate) model_dir: Option<PathBuf>,
+    /// A setting of the service besides those of the measurement, `NAME=value`; can be given several times. Nothing of this program's
+    /// own environment is handed on.
+    #[arg(long = "setting", value_parser = setting)]
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+fn setting(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a setting is NAME=value"),
+    }
 }
 
 impl ServiceArgs {

@@ -53,6 +53,9 @@ impl<'a> ServiceMode<'a> {
             .with("LECTERN_RATE_LIMIT", "off")
             .with("LECTERN_SIGN_UP", "open")
             .with("LECTERN_EGRESS_ALLOW", "127.0.0.1/32");
+        for (name, value) in &self.run.args.settings {
+            setup = setup.with(name, value);
+        }
         if let (Some(databases), Some(redis)) = (self.databases, &self.run.args.redis_url) {
             let database = databases.fresh().await?;
             setup = setup

@@ -37,14 +37,14 @@ pub(crate) struct ServiceSetup {
     /// The database of a cluster.
     pub(crate) database: Option<Url>,
     /// Settings of all of them.
-    pub(crate) env: Vec<(&'static str, OsString)>,
+    pub(crate) env: Vec<(String, OsString)>,
 }
 
 impl ServiceSetup {
     /// The same with one more setting.
     #[must_use]
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
-        self.env.push((name, value.into()));
+    pub(crate) fn with(mut self, name: impl Into<String>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
         self
     }
 

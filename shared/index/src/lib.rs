@@ -13,6 +13,7 @@ mod qdrant;
 mod quantize;
 pub mod score;
 pub mod segment;
+mod spill;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,6 +22,7 @@ use uuid::Uuid;
 
 pub use local::LocalIndex;
 pub use qdrant::QdrantIndex;
+pub use spill::SpillSpace;
 
 use lectern_db::{DbError, generations::RetiredGeneration};
 use lectern_shared::{
@@ -47,6 +49,9 @@ pub enum IndexError {
     /// The search engine cannot be used as it is set up; in words for the operator.
     #[error("the search engine cannot be used: {0}")]
     Refused(String),
+    /// What was kept of the index on the disk cannot be read.
+    #[error("what was kept of the index on the disk cannot be read: {0}")]
+    Spill(#[from] std::io::Error),
     /// A computation panicked, or the process is ending.
     #[error(transparent)]
     Stopped(#[from] ComputeStopped),

@@ -1,8 +1,9 @@
 //! The embedded index: immutable segments of each generation in the relational store, searched in a cache of bounded
 //! size. Exact, and transactional with everything else.
 //!
-//! A search whose generations are all in memory asks the store nothing. Others bring in what is missing, if all that they
-//! search fits into the cache; what is too much for it is read in pieces and not kept.
+//! A search whose generations are all in the cache asks the store nothing. Others bring in what is missing, if all that they
+//! search fits into it: in memory, or what is too much for that in files, of which a search reads what it needs. What is too much
+//! for both is read from the store in pieces and not kept.
 
 mod arena;
 mod cache;
@@ -26,12 +27,13 @@ use lectern_shared::{
 use self::{
     arena::ResolvedBlocks,
     cache::IndexCache,
+    read::KeepPolicy,
     scan::{RankedHits, ScanQuery},
     writer::LocalIndexWriter,
 };
 use super::{
     EntryMismatch, ExpectedEntries, HeldGenerations, IndexCandidates, IndexCursor, IndexError, IndexQuery,
-    IndexStatus, IndexTarget, IndexWriter, SearchCandidate, SearchIndex, score::ScoredHit,
+    IndexStatus, IndexTarget, IndexWriter, SearchCandidate, SearchIndex, SpillSpace, score::ScoredHit,
 };
 
 /// The embedded index. Cheap to clone.
@@ -60,15 +62,15 @@ enum CacheLookup {
 impl LocalIndex {
     /// An index over `db` that caches at most `cache_bytes`.
     pub fn new(db: Db, cache_bytes: u64) -> Self {
-        Self::within(db, CacheBudget::new(cache_bytes))
+        Self::within(db, CacheBudget::new(cache_bytes), None)
     }
 
-    /// An index over `db` that caches as much as others leave of a budget.
-    pub fn within(db: Db, budget: CacheBudget) -> Self {
+    /// An index over `db` that caches as much as others leave of a budget, and on the disk, if it may, what is more.
+    pub fn within(db: Db, budget: CacheBudget, spill: Option<SpillSpace>) -> Self {
         Self {
             inner: Arc::new(LocalIndexState {
                 db,
-                cache: Arc::new(IndexCache::new(budget)),
+                cache: Arc::new(IndexCache::new(budget, spill)),
                 compute: ComputePool::per_core(),
                 threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
                 read: tokio::sync::Mutex::new(()),
@@ -87,6 +89,21 @@ impl LocalIndex {
         generations: Arc<[GenerationId]>,
         question: ScanQuery,
     ) -> Result<RankedHits, IndexError> {
+        match self.find(workspace, Arc::clone(&generations), question.clone()).await {
+            Err(IndexError::Spill(error)) => {
+                self.inner.cache.give_up_files(&error);
+                self.find(workspace, generations, question).await
+            }
+            found => found,
+        }
+    }
+
+    async fn find(
+        &self,
+        workspace: WorkspaceId,
+        generations: Arc<[GenerationId]>,
+        question: ScanQuery,
+    ) -> Result<RankedHits, IndexError> {
         let (resolved, question) = match self.look(workspace, Arc::clone(&generations), question).await? {
             CacheLookup::Done(hits) => return Ok(hits),
             CacheLookup::Begun(resolved, question) => (resolved, question),
@@ -97,11 +114,15 @@ impl LocalIndex {
         let missing: Vec<_> = resolved.missing.iter().map(|place| generations[*place]).collect();
         let sizes = self.sizes(workspace, &missing).await?;
         let needed = sizes.values().sum::<u64>() + resolved.byte_len() + arena::HOME * missing.len() as u64;
-        if needed > self.inner.cache.capacity() {
+        let keep = if needed <= self.inner.cache.capacity() {
+            KeepPolicy::InsteadOfOthers
+        } else if needed <= self.inner.cache.whole_capacity() {
+            KeepPolicy::BesideOthers
+        } else {
             return self.stream(workspace, &generations, resolved, question, &sizes).await;
-        }
+        };
         drop(resolved);
-        self.load(workspace, &missing, &sizes).await?;
+        self.load(workspace, &missing, &sizes, keep).await?;
         let (resolved, question) = match self.look(workspace, Arc::clone(&generations), question).await? {
             CacheLookup::Done(hits) => return Ok(hits),
             CacheLookup::Begun(resolved, question) => (resolved, question),
@@ -115,7 +136,7 @@ impl LocalIndex {
         self.stream(workspace, &generations, resolved, question, &sizes).await
     }
 
-    /// Finds out what is in memory and, if that is all and not much, searches it at once.
+    /// Finds out what is in the cache and, if that is all and not much, searches it at once.
     async fn look(
         &self,
         workspace: WorkspaceId,
@@ -125,17 +146,17 @@ impl LocalIndex {
         let inner = Arc::clone(&self.inner);
         let look = move || {
             let resolved = inner.cache.resolve(workspace, &generations);
-            if resolved.missing.is_empty() && scan::is_small(&question, &resolved.selections) {
-                CacheLookup::Done(scan::scan_here(question, resolved.selections))
+            if resolved.missing.is_empty() && scan::is_small(&question, &resolved) {
+                Ok(CacheLookup::Done(scan::scan_here(question, resolved)?))
             } else {
-                CacheLookup::Begun(resolved, question)
+                Ok(CacheLookup::Begun(resolved, question))
             }
         };
-        Ok(self.inner.compute.run(look).await?)
+        self.inner.compute.run(look).await?
     }
 
     async fn scan(&self, resolved: ResolvedBlocks, question: ScanQuery) -> Result<RankedHits, IndexError> {
-        Ok(scan::scan(&self.inner.compute, self.inner.threads, question, resolved.selections).await?)
+        scan::scan(&self.inner.compute, self.inner.threads, question, resolved).await
     }
 }
 

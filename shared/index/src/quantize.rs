@@ -138,6 +138,14 @@ impl CodeMatrix {
         }
     }
 
+    /// Adds a row, of which this is known and whose codes are these bytes.
+    pub(crate) fn push(&mut self, known: Quantized, codes: &[u8]) {
+        self.codes.extend(codes.as_chunks().0.iter().map(|line| CodeLine(*line)));
+        self.scales.push(known.scale);
+        self.lengths.push(known.length);
+        self.errors.push(known.error);
+    }
+
     /// Adds rows of another.
     pub(crate) fn copy(&mut self, rows: CodeRows<'_>) {
         self.codes.extend_from_slice(rows.codes);

@@ -14,6 +14,7 @@ use std::{
     collections::BinaryHeap,
 };
 
+pub(crate) use self::selection::SpilledSelection;
 pub use self::{
     bm25::{LexicalScorer, LexicalSearch},
     dense::DenseSearch,

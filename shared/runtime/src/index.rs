@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lectern_db::{Db, singletons, storage};
-use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, metered::MeteredIndex};
+use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, SpillSpace, metered::MeteredIndex};
 use lectern_shared::{cache_budget::CacheBudget, config::Settings, metrics::Metrics};
 
 use crate::{RuntimeStartError, retry_while_away};
@@ -36,7 +36,14 @@ pub(crate) async fn open(
 ) -> Result<Arc<dyn SearchIndex>, RuntimeStartError> {
     let metered = Arc::clone(metrics);
     let index: Arc<dyn SearchIndex> = match &settings.qdrant {
-        None => Arc::new(MeteredIndex::new(LocalIndex::within(db.in_background(), budget.clone()), metered)),
+        None => {
+            let spill = settings.index_spill;
+            let spill = (spill > 0).then(|| SpillSpace::new(settings.data_dir.clone(), spill));
+            Arc::new(MeteredIndex::new(
+                LocalIndex::within(db.in_background(), budget.clone(), spill),
+                metered,
+            ))
+        }
         Some(config) => {
             let open = || QdrantIndex::open(config, instance, known);
             let away = |error: &IndexError| matches!(error, IndexError::Engine(_));

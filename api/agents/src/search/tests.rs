@@ -38,7 +38,7 @@ fn search_with(db: &Db, models: EmbeddingModels) -> SearchEngine {
 }
 
 fn search_within(db: &Db, models: EmbeddingModels, budget: &CacheBudget) -> SearchEngine {
-    let index = Arc::new(LocalIndex::within(db.clone(), budget.clone()));
+    let index = Arc::new(LocalIndex::within(db.clone(), budget.clone(), None));
     SearchEngine::new(db.clone(), index, models, RerankModel::none(), Arc::default(), budget)
 }
 

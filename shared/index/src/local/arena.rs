@@ -18,8 +18,9 @@ use parking_lot::Mutex;
 
 use super::hash::{IdHasher, IdMap};
 use crate::{
-    score::{BlockSelection, NOT_SEARCHED},
+    score::{BlockSelection, NOT_SEARCHED, SpilledSelection},
     segment::{BlockKind, BlockPart, MAX_ROWS, MergeSource, PostingsBlock},
+    spill::SpilledBlock,
 };
 
 /// The most bytes that blocks are merged into: what is copied at a time, and what is evicted at a time.
@@ -44,10 +45,56 @@ pub(super) struct WorkspaceArena {
     memo: Mutex<Option<SelectionMemo>>,
 }
 
+/// A block that is kept: in memory, or but for its outline in a file.
+#[derive(Debug, Clone)]
+pub(super) enum KeptBlock {
+    InMemory(Arc<PostingsBlock>),
+    InFile(Arc<SpilledBlock>),
+}
+
+impl KeptBlock {
+    /// The block, in a file or not, as far as it is in memory: its kind and its parts are.
+    fn outline(&self) -> &Arc<PostingsBlock> {
+        match self {
+            Self::InMemory(block) => block,
+            Self::InFile(block) => block.outline(),
+        }
+    }
+
+    /// The block, if all of it is in memory.
+    pub(super) const fn in_memory(&self) -> Option<&Arc<PostingsBlock>> {
+        match self {
+            Self::InMemory(block) => Some(block),
+            Self::InFile(_) => None,
+        }
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(super) fn byte_len(&self) -> u64 {
+        let bytes = match self {
+            Self::InMemory(block) => block.byte_len(),
+            Self::InFile(block) => block.byte_len(),
+        };
+        bytes as u64
+    }
+
+    /// The bytes of its file.
+    pub(super) fn file_bytes(&self) -> u64 {
+        match self {
+            Self::InMemory(_) => 0,
+            Self::InFile(block) => block.file_bytes(),
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.outline(), other.outline())
+    }
+}
+
 /// A block in an arena.
 #[derive(Debug)]
 struct ArenaSlot {
-    block: Arc<PostingsBlock>,
+    block: KeptBlock,
     /// Its rows whose generation is still there.
     live: u32,
     /// When it was searched last, on the cache's clock.
@@ -103,22 +150,27 @@ impl GenerationPlaces {
 struct SelectionMemo {
     generations: Arc<[GenerationId]>,
     selections: Arc<[BlockSelection]>,
+    spilled: Arc<[SpilledSelection]>,
     slots: Vec<u32>,
 }
 
-/// What a search finds in memory.
+/// What a search finds in memory and in files.
 #[derive(Debug, Default)]
 pub(super) struct ResolvedBlocks {
     /// The blocks to search.
     pub(super) selections: Arc<[BlockSelection]>,
-    /// The places, in the list of those searched, of generations that are not in memory, each once.
+    /// Those of them that are in files.
+    pub(super) spilled: Arc<[SpilledSelection]>,
+    /// The places, in the list of those searched, of generations that are in neither, each once.
     pub(super) missing: Vec<usize>,
 }
 
 impl ResolvedBlocks {
-    /// The memory that the blocks take, in bytes.
+    /// The bytes that the blocks take, in memory and in files.
     pub(super) fn byte_len(&self) -> u64 {
-        self.selections.iter().map(|selection| selection.block().byte_len() as u64).sum()
+        let in_memory = self.selections.iter().map(|selection| selection.block().byte_len() as u64);
+        let in_files = self.spilled.iter().map(|selection| selection.block().file_bytes());
+        in_memory.chain(in_files).sum()
     }
 }
 
@@ -163,10 +215,13 @@ impl WorkspaceArena {
         self.homes.contains_key(&generation)
     }
 
-    /// When each slot's block was searched last.
-    pub(super) fn uses(&self) -> impl Iterator<Item = (u64, u32)> {
+    /// When each slot's block was searched last, the slot, and the block.
+    pub(super) fn uses(&self) -> impl Iterator<Item = (u64, u32, &KeptBlock)> {
         let slots = (0..).zip(&self.slots);
-        slots.filter_map(|(number, slot)| Some((slot.as_ref()?.used.load(Ordering::Relaxed), number)))
+        slots.filter_map(|(number, slot)| {
+            let ArenaSlot { block, used, .. } = slot.as_ref()?;
+            Some((used.load(Ordering::Relaxed), number, block))
+        })
     }
 
     /// What is here of these generations, searched at the time `now`.
@@ -175,7 +230,11 @@ impl WorkspaceArena {
             for slot in memo.slots.iter().filter_map(|slot| self.slots.get(*slot as usize)?.as_ref()) {
                 slot.used.store(now, Ordering::Relaxed);
             }
-            return ResolvedBlocks { selections: Arc::clone(&memo.selections), missing: Vec::new() };
+            return ResolvedBlocks {
+                selections: Arc::clone(&memo.selections),
+                spilled: Arc::clone(&memo.spilled),
+                missing: Vec::new(),
+            };
         }
         let mut missing = Vec::new();
         let mut places: Vec<Vec<u32>> = vec![Vec::new(); self.slots.len()];
@@ -187,20 +246,31 @@ impl WorkspaceArena {
         }
         let mut seen: HashSet<GenerationId, BuildHasherDefault<IdHasher>> = HashSet::default();
         missing.retain(|place| seen.insert(generations[*place]));
-        let (mut selections, mut slots) = (Vec::new(), Vec::new());
+        let (mut selections, mut spilled, mut slots) = (Vec::new(), Vec::new(), Vec::new());
         for ((number, slot), places) in (0..).zip(&self.slots).zip(places) {
             if let Some(slot) = slot.as_ref().filter(|_| !places.is_empty()) {
                 slot.used.store(now, Ordering::Relaxed);
-                selections.push(BlockSelection::new(Arc::clone(&slot.block), places));
+                match &slot.block {
+                    KeptBlock::InMemory(block) => {
+                        selections.push(BlockSelection::new(Arc::clone(block), places));
+                    }
+                    KeptBlock::InFile(block) => {
+                        spilled.push(SpilledSelection::new(Arc::clone(block), places));
+                    }
+                }
                 slots.push(number);
             }
         }
-        let selections: Arc<[BlockSelection]> = selections.into();
+        let (selections, spilled): (Arc<[_]>, Arc<[_]>) = (selections.into(), spilled.into());
         if generations.len() >= MANY && missing.is_empty() {
-            let (generations, selections) = (Arc::clone(generations), Arc::clone(&selections));
-            *self.memo.lock() = Some(SelectionMemo { generations, selections, slots });
+            *self.memo.lock() = Some(SelectionMemo {
+                generations: Arc::clone(generations),
+                selections: Arc::clone(&selections),
+                spilled: Arc::clone(&spilled),
+                slots,
+            });
         }
-        ResolvedBlocks { selections, missing }
+        ResolvedBlocks { selections, spilled, missing }
     }
 
     /// Notes that the parts of a generation are searched as the one with this number.
@@ -210,7 +280,7 @@ impl WorkspaceArena {
             let at = place.slot as usize;
             let (Some(places), Some(Some(slot))) = (places.get_mut(at), self.slots.get(at)) else { continue };
             if places.is_empty() {
-                places.resize(slot.block.parts().len(), NOT_SEARCHED);
+                places.resize(slot.block.outline().parts().len(), NOT_SEARCHED);
             }
             // One that is named twice is searched once, at its first place.
             if let Some(known) = places.get_mut(place.part as usize) {
@@ -220,7 +290,7 @@ impl WorkspaceArena {
     }
 
     /// Adds blocks, which hold all of these generations. What is here already, and what is of others, is passed over.
-    pub(super) fn insert(&mut self, generations: &[GenerationId], blocks: Vec<PostingsBlock>, now: u64) {
+    pub(super) fn insert(&mut self, generations: &[GenerationId], blocks: Vec<KeptBlock>, now: u64) {
         let new = generations.iter().filter(|generation| !self.contains(**generation));
         let mut new: IdMap<GenerationId, Vec<ArenaPlace>> =
             new.map(|generation| (*generation, Vec::new())).collect();
@@ -235,17 +305,12 @@ impl WorkspaceArena {
 
     /// Adds a block. `settle` is told each part's generation and place, and tells whether it is wanted; a block of which
     /// nothing is wanted is dropped.
-    fn add(
-        &mut self,
-        block: PostingsBlock,
-        used: u64,
-        mut settle: impl FnMut(GenerationId, ArenaPlace) -> bool,
-    ) {
+    fn add(&mut self, block: KeptBlock, used: u64, mut settle: impl FnMut(GenerationId, ArenaPlace) -> bool) {
         *self.memo.get_mut() = None;
         let free = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         let Ok(slot) = u32::try_from(free) else { return };
         let mut live = 0;
-        for (number, part) in (0..).zip(block.parts()) {
+        for (number, part) in (0..).zip(block.outline().parts()) {
             if settle(part.generation, ArenaPlace { slot, part: number }) {
                 live += part.len();
             }
@@ -253,38 +318,66 @@ impl WorkspaceArena {
         if live == 0 {
             return;
         }
-        self.block_bytes += block.byte_len() as u64;
-        let taken = Some(ArenaSlot { block: Arc::new(block), live, used: AtomicU64::new(used) });
+        self.block_bytes += block.byte_len();
+        let taken = Some(ArenaSlot { block, live, used: AtomicU64::new(used) });
         match self.slots.get_mut(free) {
             Some(slot) => *slot = taken,
             None => self.slots.push(taken),
         }
     }
 
-    /// Forgets a generation, and blocks of which nothing is left.
+    /// Forgets a generation, and blocks of which nothing is left; of one in a file most being gone is enough, since it is not merged.
     pub(super) fn remove(&mut self, generation: GenerationId) {
-        let Some(home) = self.homes.remove(&generation) else { return };
-        *self.memo.get_mut() = None;
-        for place in home.places() {
-            let Some(slot) = self.slots.get_mut(place.slot as usize) else { continue };
-            let Some(ArenaSlot { block, live, .. }) = slot else { continue };
-            *live -= block.parts().get(place.part as usize).map_or(0, BlockPart::len);
-            if *live == 0 {
-                self.block_bytes -= block.byte_len() as u64;
-                *slot = None;
+        for place in self.forget(generation) {
+            let slot = self.slots.get(place.slot as usize).and_then(Option::as_ref);
+            if let Some(ArenaSlot { block: KeptBlock::InFile(block), live, .. }) = slot
+                && live * 2 < block.outline().row_count()
+            {
+                self.evict(place.slot);
             }
         }
     }
 
-    /// Forgets a block and every generation that has a part in it.
-    pub(super) fn evict(&mut self, slot: u32) {
-        let Some(Some(ArenaSlot { block, .. })) = self.slots.get(slot as usize) else { return };
-        let block = Arc::clone(block);
-        for (part, live) in block.parts().iter().zip(self.live_parts(slot, &block)) {
-            if live {
-                self.remove(part.generation);
+    /// Forgets a generation, and blocks of which nothing is left. Returns where it was.
+    fn forget(&mut self, generation: GenerationId) -> Vec<ArenaPlace> {
+        let Some(home) = self.homes.remove(&generation) else { return Vec::new() };
+        *self.memo.get_mut() = None;
+        for place in home.places() {
+            let Some(slot) = self.slots.get_mut(place.slot as usize) else { continue };
+            let Some(ArenaSlot { block, live, .. }) = slot else { continue };
+            *live -= block.outline().parts().get(place.part as usize).map_or(0, BlockPart::len);
+            if *live == 0 {
+                self.block_bytes -= block.byte_len();
+                *slot = None;
             }
         }
+        home.places().to_vec()
+    }
+
+    /// Forgets a block and every generation that has a part in it.
+    fn evict(&mut self, slot: u32) {
+        let Some(Some(ArenaSlot { block, .. })) = self.slots.get(slot as usize) else { return };
+        let outline = Arc::clone(block.outline());
+        for (part, live) in outline.parts().iter().zip(self.live_parts(slot, &outline)) {
+            if live {
+                self.forget(part.generation);
+            }
+        }
+    }
+
+    /// Puts a copy in a file in the place of a block, or, without one, forgets the block and every generation that has a part in it;
+    /// unless another one is there by now.
+    pub(super) fn give_up(&mut self, slot: u32, block: &KeptBlock, copy: Option<SpilledBlock>) {
+        let Some(Some(at)) = self.slots.get_mut(slot as usize) else { return };
+        if !at.block.is(block) {
+            return;
+        }
+        let Some(copy) = copy else { return self.evict(slot) };
+        let copy = KeptBlock::InFile(Arc::new(copy));
+        self.block_bytes += copy.byte_len();
+        self.block_bytes -= block.byte_len();
+        at.block = copy;
+        *self.memo.get_mut() = None;
     }
 
     /// Which parts of a block are of generations that are still here.
@@ -302,7 +395,7 @@ impl WorkspaceArena {
         // The slots of each kind and size, with their rows and bytes.
         let mut sizes = BTreeMap::<(BlockKind, u32), (Vec<u32>, u32, usize)>::new();
         for (number, slot) in (0..).zip(&self.slots) {
-            let Some(ArenaSlot { block, live, .. }) = slot else { continue };
+            let Some(ArenaSlot { block: KeptBlock::InMemory(block), live, .. }) = slot else { continue };
             let (kind, rows, bytes) = (block.kind(), block.row_count(), block.byte_len());
             if live * 2 < rows {
                 return Some(self.merge(kind, &[number]));
@@ -324,7 +417,7 @@ impl WorkspaceArena {
 
     fn merge(&self, kind: BlockKind, slots: &[u32]) -> PendingMerge {
         let source = |number: &u32| {
-            let block = &self.slots.get(*number as usize)?.as_ref()?.block;
+            let block = self.slots.get(*number as usize)?.as_ref()?.block.in_memory()?;
             Some((*number, Arc::clone(block), self.live_parts(*number, block)))
         };
         PendingMerge { kind, sources: slots.iter().filter_map(source).collect() }
@@ -334,7 +427,7 @@ impl WorkspaceArena {
     pub(super) fn replace(&mut self, merge: &PendingMerge, merged: PostingsBlock) {
         let is_there = |(number, block, _): &(u32, Arc<PostingsBlock>, _)| {
             let slot = self.slots.get(*number as usize).and_then(Option::as_ref);
-            slot.is_some_and(|slot| Arc::ptr_eq(&slot.block, block))
+            slot.and_then(|slot| slot.block.in_memory()).is_some_and(|there| Arc::ptr_eq(there, block))
         };
         if !merge.sources.iter().all(is_there) {
             return;
@@ -342,7 +435,7 @@ impl WorkspaceArena {
         let mut used = 0;
         for (number, ..) in &merge.sources {
             if let Some(slot) = self.slots.get_mut(*number as usize).and_then(Option::take) {
-                self.block_bytes -= slot.block.byte_len() as u64;
+                self.block_bytes -= slot.block.byte_len();
                 used = used.max(slot.used.into_inner());
             }
         }
@@ -350,7 +443,7 @@ impl WorkspaceArena {
         let mut homes = std::mem::take(&mut self.homes);
         // The new block takes the first free slot, which is none after the first of the old ones: what is written is
         // never taken for an old place that is still to come.
-        self.add(merged, used, |generation, new| {
+        self.add(KeptBlock::InMemory(Arc::new(merged)), used, |generation, new| {
             old.next()
                 .is_some_and(|old| homes.get_mut(&generation).is_some_and(|home| home.replace(old, new)))
         });

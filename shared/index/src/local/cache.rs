@@ -1,7 +1,9 @@
-//! What of the index is in memory: an arena for each workspace, together never larger than the setting.
+//! What of the index is at hand: an arena for each workspace, together never larger than the setting in memory. What is searched
+//! least recently makes room: into a file, where there is a disk for it, or for good.
 
 use std::{
     collections::HashSet,
+    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,13 +14,16 @@ use lectern_shared::{
     cache_budget::CacheBudget,
     ids::{GenerationId, WorkspaceId},
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::{
-    arena::{PendingMerge, ResolvedBlocks, WorkspaceArena},
+    arena::{KeptBlock, PendingMerge, ResolvedBlocks, WorkspaceArena},
     hash::IdMap,
 };
-use crate::segment::PostingsBlock;
+use crate::{
+    segment::PostingsBlock,
+    spill::{SpillSpace, SpilledBlock},
+};
 
 /// The cache.
 #[derive(Debug)]
@@ -26,6 +31,10 @@ pub(super) struct IndexCache {
     state: RwLock<IndexCacheState>,
     /// What the most bytes are told by: others take of it too.
     budget: CacheBudget,
+    /// Where blocks go that memory has no room for.
+    spill: Option<SpillSpace>,
+    /// Held by whoever makes room.
+    making_room: Mutex<()>,
     /// Counts what happens, to tell what was used last.
     clock: AtomicU64,
 }
@@ -41,18 +50,27 @@ struct IndexCacheState {
     removed: HashSet<(WorkspaceId, GenerationId)>,
 }
 
+/// A block that is to make room.
+struct EvictionVictim {
+    /// When it was searched last.
+    used: u64,
+    workspace: WorkspaceId,
+    slot: u32,
+    block: KeptBlock,
+}
+
 /// While it is held, what is removed is remembered. What is inserted goes in by it, so that it is there until then, whatever becomes of
 /// the search that has read it.
 pub(super) struct CacheReadGuard(Arc<IndexCache>);
 
 impl CacheReadGuard {
-    /// Keeps blocks, which hold all of these generations, unless they were kept or removed meanwhile. What was searched least
-    /// recently makes room.
+    /// Keeps blocks, which hold all of these generations, unless they were kept or removed meanwhile. Room is made for them by
+    /// [`IndexCache::make_room`].
     pub(super) fn insert(
         &self,
         workspace: WorkspaceId,
         generations: &[GenerationId],
-        blocks: Vec<PostingsBlock>,
+        blocks: Vec<KeptBlock>,
     ) {
         let Self(cache) = self;
         let now = cache.now();
@@ -61,7 +79,6 @@ impl CacheReadGuard {
             generations.iter().copied().filter(|g| !state.removed.contains(&(workspace, *g))).collect();
         state.arenas.entry(workspace).or_default();
         state.change(workspace, |arena| arena.insert(&wanted, blocks, now));
-        state.evict(cache.capacity());
     }
 }
 
@@ -76,9 +93,15 @@ impl Drop for CacheReadGuard {
 }
 
 impl IndexCache {
-    /// An empty cache of at most what is left of a budget.
-    pub(super) fn new(budget: CacheBudget) -> Self {
-        Self { state: RwLock::default(), budget, clock: AtomicU64::new(0) }
+    /// An empty cache of at most what is left of a budget, and of this room on the disk.
+    pub(super) fn new(budget: CacheBudget, spill: Option<SpillSpace>) -> Self {
+        Self {
+            state: RwLock::default(),
+            budget,
+            spill,
+            making_room: Mutex::new(()),
+            clock: AtomicU64::new(0),
+        }
     }
 
     /// The most bytes now.
@@ -91,9 +114,67 @@ impl IndexCache {
         self.bytes() > self.capacity()
     }
 
-    /// Forgets what was searched least recently, as far as it is more than may be here.
+    /// The most bytes now, in memory and on the disk.
+    pub(super) fn whole_capacity(&self) -> u64 {
+        self.capacity() + self.spill.as_ref().map_or(0, SpillSpace::capacity)
+    }
+
+    /// Has what was searched least recently make room, as far as it is more than may be in memory. Takes a moment.
     pub(super) fn make_room(&self) {
-        self.state.write().evict(self.capacity());
+        let _one_at_a_time = self.making_room.lock();
+        loop {
+            let capacity = self.capacity();
+            let victims = self.state.read().victims(capacity);
+            if victims.is_empty() {
+                let mut state = self.state.write();
+                if state.bytes > capacity && state.has_no_blocks() {
+                    // What is left are generations without passages.
+                    state.arenas.clear();
+                    state.bytes = 0;
+                }
+                return;
+            }
+            for EvictionVictim { used, workspace, slot, block } in victims {
+                let copy = block.in_memory().and_then(|block| self.spilled(block, used));
+                self.state.write().change(workspace, |arena| arena.give_up(slot, &block, copy));
+            }
+        }
+    }
+
+    /// Blocks that are too much for memory together, each in memory as long as that is so without driving anything out, and then in
+    /// a file.
+    pub(super) fn beside_others(&self, blocks: Vec<PostingsBlock>) -> Vec<KeptBlock> {
+        let (mut bytes, capacity, now) = (self.bytes(), self.capacity(), self.now());
+        let place = |block: PostingsBlock| {
+            bytes += block.byte_len() as u64;
+            let copy = if bytes <= capacity { None } else { self.spilled(&block, now) };
+            match copy {
+                Some(copy) => {
+                    bytes -= block.byte_len() as u64;
+                    KeptBlock::InFile(Arc::new(copy))
+                }
+                None => KeptBlock::InMemory(Arc::new(block)),
+            }
+        };
+        blocks.into_iter().map(place).collect()
+    }
+
+    /// A copy of a block in a file, for which what was searched before the time `used` makes room; none if that is not to be.
+    fn spilled(&self, block: &PostingsBlock, used: u64) -> Option<SpilledBlock> {
+        let spill = self.spill.as_ref().filter(|spill| spill.is_worth(block.byte_len() as u64))?;
+        let needed = spill.taken() + SpilledBlock::file_len(block);
+        if needed > spill.capacity() {
+            self.state.write().forget_files(needed - spill.capacity(), used);
+        }
+        spill.write(block)
+    }
+
+    /// Uses no file from now on: one could not be read.
+    pub(super) fn give_up_files(&self, error: &io::Error) {
+        if let Some(spill) = &self.spill {
+            spill.give_up(error);
+            self.state.write().forget_files(u64::MAX, u64::MAX);
+        }
     }
 
     /// The bytes that are taken.
@@ -164,25 +245,54 @@ impl IndexCacheState {
         }
     }
 
-    /// Forgets what was searched least recently until the rest fits.
-    fn evict(&mut self, capacity: u64) {
-        if self.bytes <= capacity {
-            return;
+    /// What was searched least recently, as far as it must make room for the rest to fit into memory: blocks in memory first, since of
+    /// those in files only what tells where they are is in memory.
+    fn victims(&self, capacity: u64) -> Vec<EvictionVictim> {
+        let mut over = self.bytes.saturating_sub(capacity);
+        if over == 0 {
+            return Vec::new();
         }
-        let mut oldest: Vec<(u64, WorkspaceId, u32)> = Vec::new();
-        for (workspace, arena) in &self.arenas {
-            oldest.extend(arena.uses().map(|(used, slot)| (used, *workspace, slot)));
-        }
-        oldest.sort_unstable();
-        for (_, workspace, slot) in oldest {
-            self.change(workspace, |arena| arena.evict(slot));
-            if self.bytes <= capacity {
+        let mut victims = self.blocks();
+        victims.sort_unstable_by_key(|v| (v.block.in_memory().is_none(), v.used, v.workspace, v.slot));
+        let is_needed = |victim: &EvictionVictim| {
+            let is_needed = over > 0;
+            over = over.saturating_sub(victim.block.byte_len());
+            is_needed
+        };
+        victims.into_iter().take_while(is_needed).collect()
+    }
+
+    /// Forgets what is in files and was searched least recently, before the time `used`, until so many bytes are free.
+    fn forget_files(&mut self, bytes: u64, used: u64) {
+        let mut files = self.blocks();
+        files.retain(|file| file.block.in_memory().is_none() && file.used < used);
+        files.sort_unstable_by_key(|file| (file.used, file.workspace, file.slot));
+        let mut free = 0;
+        for EvictionVictim { workspace, slot, block, .. } in files {
+            if free >= bytes {
                 return;
             }
+            free += block.file_bytes();
+            self.change(workspace, |arena| arena.give_up(slot, &block, None));
         }
-        // What is left are generations without passages.
-        self.arenas.clear();
-        self.bytes = 0;
+    }
+
+    fn blocks(&self) -> Vec<EvictionVictim> {
+        let of_workspace = |(workspace, arena): (&WorkspaceId, &WorkspaceArena)| {
+            let workspace = *workspace;
+            let victim = |(used, slot, block): (u64, u32, &KeptBlock)| EvictionVictim {
+                used,
+                workspace,
+                slot,
+                block: block.clone(),
+            };
+            arena.uses().map(victim).collect::<Vec<_>>()
+        };
+        self.arenas.iter().flat_map(of_workspace).collect()
+    }
+
+    fn has_no_blocks(&self) -> bool {
+        self.arenas.values().all(|arena| arena.uses().next().is_none())
     }
 }
 
@@ -192,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_is_removed_while_it_is_read_does_not_come_back() {
-        let cache = Arc::new(IndexCache::new(CacheBudget::new(1 << 20)));
+        let cache = Arc::new(IndexCache::new(CacheBudget::new(1 << 20), None));
         let (workspace, generation) = (WorkspaceId::generate(), GenerationId::generate());
         let others = [cache.reading(), cache.reading()];
         cache.remove(workspace, generation);

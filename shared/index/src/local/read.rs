@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    io,
     sync::Arc,
 };
 
@@ -10,12 +11,12 @@ use lectern_shared::ids::{GenerationId, WorkspaceId};
 
 use super::{
     LocalIndex,
-    arena::{MAX_BLOCK, ResolvedBlocks},
+    arena::{KeptBlock, MAX_BLOCK, ResolvedBlocks},
     scan::{RankedHits, ScanQuery},
 };
 use crate::{
     IndexError,
-    score::{BlockSelection, DenseSearch, LexicalScorer, LexicalSearch, NOT_SEARCHED},
+    score::{BlockSelection, DenseSearch, LexicalScorer, LexicalSearch, NOT_SEARCHED, SpilledSelection},
     segment::{BlockKind, BlockPart, MAX_ROWS, MergeSource, PostingsBlock, Segment},
 };
 
@@ -27,6 +28,15 @@ const KEPT: u64 = 32 << 20;
 
 /// How many bytes a generation has in the store; nothing for one that is not there.
 pub(super) type GenerationSizes = HashMap<GenerationId, u64>;
+
+/// What makes room for what is brought into the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeepPolicy {
+    /// What was searched least recently: all of the search fits into memory.
+    InsteadOfOthers,
+    /// Nothing: what does not fit into memory beside the others goes into files.
+    BesideOthers,
+}
 
 impl LocalIndex {
     /// The sizes of those of these generations that the workspace has.
@@ -46,6 +56,7 @@ impl LocalIndex {
         workspace: WorkspaceId,
         generations: &[GenerationId],
         sizes: &GenerationSizes,
+        keep: KeepPolicy,
     ) -> Result<(), IndexError> {
         for some in pieces(generations, sizes) {
             let _one_at_a_time = self.inner.read.lock().await;
@@ -60,17 +71,22 @@ impl LocalIndex {
             self.inner
                 .compute
                 .run(move || {
+                    let blocks = match keep {
+                        KeepPolicy::InsteadOfOthers => in_memory(blocks),
+                        KeepPolicy::BesideOthers => cache.beside_others(blocks),
+                    };
                     reading.insert(workspace, &missing, blocks);
                     while let Some(merge) = cache.to_merge(workspace) {
                         cache.merged(workspace, &merge, merge.run());
                     }
+                    cache.make_room();
                 })
                 .await?;
         }
         Ok(())
     }
 
-    /// Answers from memory and, for what is missing there, from the store, without keeping it.
+    /// Answers from the cache and, for what is missing there, from the store, without keeping it.
     pub(super) async fn stream(
         &self,
         workspace: WorkspaceId,
@@ -79,7 +95,7 @@ impl LocalIndex {
         question: ScanQuery,
         sizes: &GenerationSizes,
     ) -> Result<RankedHits, IndexError> {
-        let ResolvedBlocks { selections: at_hand, missing } = resolved;
+        let ResolvedBlocks { selections: at_hand, spilled, missing } = resolved;
         let places: Arc<HashMap<GenerationId, u32>> = Arc::new(
             missing.iter().filter_map(|at| Some((generations[*at], u32::try_from(*at).ok()?))).collect(),
         );
@@ -87,7 +103,6 @@ impl LocalIndex {
         let mut pass = FirstPass {
             lexical: LexicalSearch::new(&question.text),
             dense: question.dense(),
-            at_hand: Vec::new(),
             kept: Vec::new(),
             bytes: 0,
         };
@@ -100,15 +115,16 @@ impl LocalIndex {
                 Ok::<Vec<BlockSelection>, IndexError>(blocks.into_iter().map(select).collect())
             }
         };
-        pass = self.inner.compute.run(move || pass.visit(at_hand.to_vec(), true)).await?;
+        let (blocks, files) = (Arc::clone(&at_hand), Arc::clone(&spilled));
+        pass = self.inner.compute.run(move || pass.visit_cached(&blocks, &files)).await??;
         for some in pieces(&missing, sizes) {
             let _one_at_a_time = self.inner.read.lock().await;
             let selections = read(some).await?;
-            pass = self.inner.compute.run(move || pass.visit(selections, false)).await?;
+            pass = self.inner.compute.run(move || pass.visit(selections)).await?;
         }
-        let FirstPass { lexical, dense, at_hand, kept, bytes } = pass;
+        let FirstPass { lexical, dense, kept, bytes } = pass;
         let mut scorer = lexical.score(question.depth);
-        scorer = self.score(scorer, at_hand).await?;
+        scorer = self.inner.compute.run(move || score_cached(scorer, &at_hand, &spilled)).await??;
         if bytes <= KEPT {
             scorer = self.score(scorer, kept).await?;
         } else {
@@ -188,6 +204,25 @@ impl LocalIndex {
     }
 }
 
+fn in_memory(blocks: Vec<PostingsBlock>) -> Vec<KeptBlock> {
+    blocks.into_iter().map(|block| KeptBlock::InMemory(Arc::new(block))).collect()
+}
+
+/// Scores what is in the cache.
+fn score_cached(
+    mut scorer: LexicalScorer,
+    selections: &[BlockSelection],
+    spilled: &[SpilledSelection],
+) -> io::Result<LexicalScorer> {
+    for selection in selections {
+        scorer.add(selection);
+    }
+    for selection in spilled {
+        scorer.add_spilled(selection)?;
+    }
+    Ok(scorer)
+}
+
 /// Merges segments of one kind into as few blocks as may be.
 fn merge(kind: BlockKind, segments: Vec<(GenerationId, Segment)>) -> Vec<PostingsBlock> {
     let mut blocks = Vec::new();
@@ -240,24 +275,35 @@ fn pieces<'a>(
 struct FirstPass {
     lexical: LexicalSearch,
     dense: Vec<DenseSearch>,
-    /// What stays in memory anyway.
-    at_hand: Vec<BlockSelection>,
-    /// What the second visit needs of everything else, and its size; nothing when it would be more than [`KEPT`].
+    /// What the second visit needs of what is not in the cache, and its size; nothing when it would be more than [`KEPT`].
     kept: Vec<BlockSelection>,
     bytes: u64,
 }
 
 impl FirstPass {
-    /// Visits blocks. Of those that do not stay in memory, the question's postings are kept.
-    fn visit(mut self, selections: Vec<BlockSelection>, stay: bool) -> Self {
+    /// Visits blocks that are in the cache.
+    fn visit_cached(
+        mut self,
+        selections: &[BlockSelection],
+        spilled: &[SpilledSelection],
+    ) -> io::Result<Self> {
         for selection in selections {
-            self.lexical.count(&selection);
+            self.visit_block(selection);
+        }
+        for selection in spilled {
+            self.lexical.count_spilled(selection)?;
             for dense in &mut self.dense {
-                dense.add(&selection, 0..selection.block().row_count());
+                dense.add_spilled(selection)?;
             }
-            if stay {
-                self.at_hand.push(selection);
-            } else if self.bytes <= KEPT {
+        }
+        Ok(self)
+    }
+
+    /// Visits blocks that are not, of which the question's postings are kept.
+    fn visit(mut self, selections: Vec<BlockSelection>) -> Self {
+        for selection in selections {
+            self.visit_block(&selection);
+            if self.bytes <= KEPT {
                 let only = selection.only(self.lexical.terms(&selection));
                 self.bytes += only.byte_len() as u64;
                 self.kept.push(only);
@@ -267,5 +313,12 @@ impl FirstPass {
             }
         }
         self
+    }
+
+    fn visit_block(&mut self, selection: &BlockSelection) {
+        self.lexical.count(selection);
+        for dense in &mut self.dense {
+            dense.add(selection, 0..selection.block().row_count());
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! Searching what is in memory.
+//! Searching what is in memory and in files.
 
 use std::{
+    io,
     ops::Range,
     sync::{
         Arc,
@@ -9,12 +10,13 @@ use std::{
 };
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use lectern_shared::compute::{ComputePool, ComputeStopped};
+use lectern_shared::compute::ComputePool;
 
+use super::arena::ResolvedBlocks;
 use crate::{
-    SpaceVector,
+    IndexError, SpaceVector,
     quantize::code_bytes,
-    score::{BlockSelection, DenseSearch, LexicalSearch, ScoredHit},
+    score::{BlockSelection, DenseSearch, LexicalSearch, ScoredHit, SpilledSelection},
 };
 
 /// The bytes of codes that are one piece of work: some tenths of a millisecond.
@@ -52,6 +54,7 @@ pub(super) struct RankedHits {
 struct BlockScan {
     question: ScanQuery,
     selections: Arc<[BlockSelection]>,
+    spilled: Arc<[SpilledSelection]>,
     pieces: Vec<ScanTask>,
     next: AtomicUsize,
 }
@@ -61,6 +64,8 @@ enum ScanTask {
     Lexical,
     /// For one vector, the rows of one of the blocks.
     Dense { vector: usize, selection: usize, rows: Range<u32> },
+    /// For one vector, one of the blocks in files.
+    Spilled { vector: usize, selection: usize },
 }
 
 /// What one thread has done of a scan.
@@ -71,17 +76,20 @@ struct ThreadScan {
 }
 
 /// Whether the scan is so small that it is done at once, by [`scan_here`].
-pub(super) fn is_small(question: &ScanQuery, selections: &[BlockSelection]) -> bool {
+pub(super) fn is_small(question: &ScanQuery, blocks: &ResolvedBlocks) -> bool {
     let bytes: usize =
-        selections.iter().map(|selection| row_bytes(selection) * selection.row_count() as usize).sum();
-    bytes * question.vectors.len() <= SMALL
+        blocks.selections.iter().map(|selection| row_bytes(selection) * selection.row_count() as usize).sum();
+    blocks.spilled.is_empty() && bytes * question.vectors.len() <= SMALL
 }
 
 /// Searches these blocks on this thread.
-pub(super) fn scan_here(question: ScanQuery, selections: Arc<[BlockSelection]>) -> RankedHits {
-    let scan = BlockScan::new(question, selections);
-    let share = scan.work();
-    RankedHits { lexical: share.lexical, dense: share.dense.into_iter().map(DenseSearch::finish).collect() }
+pub(super) fn scan_here(question: ScanQuery, blocks: ResolvedBlocks) -> io::Result<RankedHits> {
+    let scan = BlockScan::new(question, blocks);
+    let share = scan.work()?;
+    Ok(RankedHits {
+        lexical: share.lexical,
+        dense: share.dense.into_iter().map(DenseSearch::finish).collect(),
+    })
 }
 
 /// Searches these blocks on as many threads as are free, `threads` at most. Every thread waits for its slot like any other
@@ -90,11 +98,11 @@ pub(super) async fn scan(
     compute: &ComputePool,
     threads: usize,
     question: ScanQuery,
-    selections: Arc<[BlockSelection]>,
-) -> Result<RankedHits, ComputeStopped> {
+    blocks: ResolvedBlocks,
+) -> Result<RankedHits, IndexError> {
     let mut lexical = Vec::new();
     let mut dense = question.dense();
-    let scan = Arc::new(BlockScan::new(question, selections));
+    let scan = Arc::new(BlockScan::new(question, blocks));
     let mut left = scan.pieces.len();
     let mut threads: FuturesUnordered<_> = (0..threads.clamp(1, left.max(1)))
         .map(|_| {
@@ -105,7 +113,7 @@ pub(super) async fn scan(
     while left > 0
         && let Some(share) = threads.next().await
     {
-        let share = share?;
+        let share = share??;
         left -= share.pieces.min(left);
         lexical.extend(share.lexical);
         for (dense, found) in dense.iter_mut().zip(share.dense) {
@@ -116,7 +124,8 @@ pub(super) async fn scan(
 }
 
 impl BlockScan {
-    fn new(question: ScanQuery, selections: Arc<[BlockSelection]>) -> Self {
+    fn new(question: ScanQuery, blocks: ResolvedBlocks) -> Self {
+        let ResolvedBlocks { selections, spilled, .. } = blocks;
         let mut pieces = vec![ScanTask::Lexical];
         for (vector, search) in question.dense().iter().enumerate() {
             for (number, selection) in selections.iter().enumerate().filter(|(_, s)| search.concerns(s)) {
@@ -130,16 +139,18 @@ impl BlockScan {
                     rows: start..rows.min(start.saturating_add(step)),
                 }));
             }
+            let in_files = spilled.iter().enumerate().filter(|(_, s)| search.concerns(s.outline()));
+            pieces.extend(in_files.map(|(selection, _)| ScanTask::Spilled { vector, selection }));
         }
-        Self { question, selections, pieces, next: AtomicUsize::new(0) }
+        Self { question, selections, spilled, pieces, next: AtomicUsize::new(0) }
     }
 
     /// Does pieces until none is left.
-    fn work(&self) -> ThreadScan {
+    fn work(&self) -> io::Result<ThreadScan> {
         let mut share = ThreadScan { pieces: 0, lexical: Vec::new(), dense: self.question.dense() };
         while let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             match piece {
-                ScanTask::Lexical => share.lexical = self.lexical(),
+                ScanTask::Lexical => share.lexical = self.lexical()?,
                 ScanTask::Dense { vector, selection, rows } => {
                     if let (Some(search), Some(selection)) =
                         (share.dense.get_mut(*vector), self.selections.get(*selection))
@@ -147,22 +158,35 @@ impl BlockScan {
                         search.add(selection, rows.clone());
                     }
                 }
+                ScanTask::Spilled { vector, selection } => {
+                    if let (Some(search), Some(selection)) =
+                        (share.dense.get_mut(*vector), self.spilled.get(*selection))
+                    {
+                        search.add_spilled(selection)?;
+                    }
+                }
             }
             share.pieces += 1;
         }
-        share
+        Ok(share)
     }
 
-    fn lexical(&self) -> Vec<ScoredHit> {
+    fn lexical(&self) -> io::Result<Vec<ScoredHit>> {
         let mut search = LexicalSearch::new(&self.question.text);
         for selection in self.selections.iter() {
             search.count(selection);
+        }
+        for selection in self.spilled.iter() {
+            search.count_spilled(selection)?;
         }
         let mut scorer = search.score(self.question.depth);
         for selection in self.selections.iter() {
             scorer.add(selection);
         }
-        scorer.finish()
+        for selection in self.spilled.iter() {
+            scorer.add_spilled(selection)?;
+        }
+        Ok(scorer.finish())
     }
 }
 

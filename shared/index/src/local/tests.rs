@@ -27,19 +27,25 @@ use uuid::Uuid;
 use super::{IndexCache, LocalIndex, LocalIndexState};
 use crate::{
     EntryMismatch, ExpectedEntries, IndexCandidates, IndexEntry, IndexQuery, IndexTarget, SearchCandidate,
-    SearchIndex, SpaceVector,
+    SearchIndex, SpaceVector, SpillSpace,
     lexical::{LexicalQuery, idf},
     segment::Segment,
 };
+
+mod spill;
 
 /// More than any test stores.
 const LARGE: u64 = 256 << 20;
 const SPACES: [(Uuid, usize); 2] = [(Uuid::from_u128(1), 19), (Uuid::from_u128(2), 8)];
 
 fn index(db: &Db, capacity: u64, threads: usize) -> LocalIndex {
+    spilling(db, capacity, threads, None)
+}
+
+fn spilling(db: &Db, capacity: u64, threads: usize, spill: Option<SpillSpace>) -> LocalIndex {
     let inner = LocalIndexState {
         db: db.clone(),
-        cache: Arc::new(IndexCache::new(CacheBudget::new(capacity))),
+        cache: Arc::new(IndexCache::new(CacheBudget::new(capacity), spill)),
         compute: ComputePool::per_core(),
         threads,
         read: tokio::sync::Mutex::new(()),
@@ -246,9 +252,14 @@ async fn whatever_is_asked_of_whatever_is_stored_is_answered_as_by_plain_loops()
         let generations = random_generations(&t, &claim, &mut random).await;
         let stored = index_segments::sizes(&t.db, claim.workspace_id, &generations).await.unwrap();
         let stored = u64::try_from(stored.iter().map(|(_, size)| size).sum::<i64>()).unwrap();
-        // Those that keep everything, some of it, and nothing.
+        // Those that keep everything, some of it, and nothing; on the disk too.
         let capacities = [LARGE, stored / 2, stored / 8, 0];
-        let indexes: Vec<_> = capacities.map(|capacity| index(&t.db, capacity, 2)).into();
+        let mut indexes: Vec<_> = capacities.map(|capacity| index(&t.db, capacity, 2)).into();
+        let folder = tempfile::tempdir().unwrap();
+        for (capacity, on_disk) in [(stored / 2, LARGE), (stored / 4, LARGE), (stored / 4, stored / 2)] {
+            let spill = SpillSpace::of_blocks_from(folder.path().to_owned(), on_disk, 1);
+            indexes.push(spilling(&t.db, capacity, 2, Some(spill)));
+        }
         for number in 0..25 {
             let query = random_query(&mut random, claim.workspace_id, &generations);
             let on = format!("seed {seed}, query {number}");
@@ -361,10 +372,12 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are_there() {
-    for capacity in [0, 3_000, LARGE] {
+    let folder = tempfile::tempdir().unwrap();
+    for (capacity, on_disk) in [(0, 0), (3_000, 0), (LARGE, 0), (3_000, LARGE), (3_000, 3_000)] {
         let (t, claim) = sqlite().await;
         let workspace = claim.workspace_id;
-        let index = index(&t.db, capacity, 2);
+        let spill = SpillSpace::of_blocks_from(folder.path().to_owned(), on_disk, 1);
+        let index = spilling(&t.db, capacity, 2, Some(spill));
         let entries = |n: usize| {
             let text = |part: usize| format!("shared x{n} part{part}");
             (0..3)
@@ -400,7 +413,7 @@ async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are
                             assert!(list.iter().all(|candidate| named.contains(&candidate.generation)));
                             for generation in named.iter().filter(|g| still.contains(g)) {
                                 let count = list.iter().filter(|c| c.generation == *generation).count();
-                                assert_eq!(count, 3, "cache of {capacity}");
+                                assert_eq!(count, 3, "cache of {capacity}, {on_disk} on the disk");
                             }
                         }
                         searches += 1;

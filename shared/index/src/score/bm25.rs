@@ -1,12 +1,12 @@
 //! The search by words.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, io};
 
 use lectern_shared::model::language::Language;
 
 use super::{
     super::lexical::{LexicalQuery, TermId, idf},
-    BlockSelection, ScoredHit, TopHits,
+    BlockSelection, ScoredHit, SpilledSelection, TopHits,
 };
 
 /// The BM25 search of a question over blocks that are visited twice: first every one is counted, then every one is scored.
@@ -33,11 +33,18 @@ impl LexicalSearch {
     pub fn count(&mut self, selection: &BlockSelection) {
         let language = selection.block().kind().language();
         self.passages[usize::from(language.code())] += u64::from(selection.row_count());
-        let terms =
-            self.terms[usize::from(language.code())].get_or_insert_with(|| self.query.terms(language));
-        for (frequency, term) in self.frequencies.iter_mut().zip(terms) {
+        let Self { query, terms, frequencies, .. } = self;
+        for (frequency, term) in frequencies.iter_mut().zip(question_terms(terms, query, language)) {
             *frequency += selection.frequency(*term);
         }
+    }
+
+    /// The same of a block in a file.
+    pub(crate) fn count_spilled(&mut self, selection: &SpilledSelection) -> io::Result<()> {
+        let language = selection.outline().block().kind().language();
+        let read = selection.only(question_terms(&mut self.terms, &self.query, language))?;
+        self.count(&read);
+        Ok(())
     }
 
     /// The question's terms in the language of a block that was counted.
@@ -69,6 +76,18 @@ impl LexicalSearch {
         });
         LexicalScorer { terms, sums: Vec::new(), best: TopHits::new(limit) }
     }
+}
+
+/// The terms of a question in a language, made when they are first needed.
+fn question_terms<'a>(
+    known: &'a mut [Option<Vec<TermId>>],
+    query: &LexicalQuery,
+    language: Language,
+) -> &'a [TermId] {
+    known
+        .get_mut(usize::from(language.code()))
+        .map(|terms| terms.get_or_insert_with(|| query.terms(language)).as_slice())
+        .unwrap_or_default()
 }
 
 /// The second visit of a [`LexicalSearch`].
@@ -106,6 +125,15 @@ impl LexicalScorer {
             }
             scores.fill(0.0);
         }
+    }
+
+    /// Scores what is searched of a block in a file.
+    pub(crate) fn add_spilled(&mut self, selection: &SpilledSelection) -> io::Result<()> {
+        let language = selection.outline().block().kind().language();
+        let terms: Vec<TermId> =
+            self.terms[usize::from(language.code())].iter().map(|(term, _)| *term).collect();
+        self.add(&selection.only(&terms)?);
+        Ok(())
     }
 
     /// The hits, best first.

@@ -1,9 +1,9 @@
 //! Which rows of a block are searched.
 
-use std::{ops::Range, sync::Arc};
+use std::{io, ops::Range, sync::Arc};
 
 use super::super::segment::{BlockPart, PostingsBlock};
-use crate::lexical::TermId;
+use crate::{lexical::TermId, spill::SpilledBlock};
 
 /// The place of a part that is not searched.
 pub const NOT_SEARCHED: u32 = u32::MAX;
@@ -17,12 +17,42 @@ const STEP: usize = 8;
 pub struct BlockSelection {
     block: Arc<PostingsBlock>,
     /// The place in the list of those searched of each part's generation, or [`NOT_SEARCHED`].
-    places: Vec<u32>,
+    places: Arc<[u32]>,
     /// The rows that are searched, ascending, as long as can be.
-    runs: Vec<Range<u32>>,
+    runs: Arc<[Range<u32>]>,
     rows: u32,
     /// A bit for each row; empty when all are searched.
-    bits: Vec<u64>,
+    bits: Arc<[u64]>,
+}
+
+/// A block in a file with those of its parts that are searched.
+#[derive(Debug, Clone)]
+pub(crate) struct SpilledSelection {
+    /// The same parts of the block without what is in the file.
+    outline: BlockSelection,
+    block: Arc<SpilledBlock>,
+}
+
+impl SpilledSelection {
+    /// The parts of a block that have a place in the list of those searched.
+    pub(crate) fn new(block: Arc<SpilledBlock>, places: Vec<u32>) -> Self {
+        Self { outline: BlockSelection::new(Arc::clone(block.outline()), places), block }
+    }
+
+    /// Which parts are searched, of a block without postings and vectors.
+    pub(crate) const fn outline(&self) -> &BlockSelection {
+        &self.outline
+    }
+
+    /// The block.
+    pub(crate) fn block(&self) -> &SpilledBlock {
+        &self.block
+    }
+
+    /// The same parts of the block with the postings of these terms only, which are read.
+    pub(crate) fn only(&self, terms: &[TermId]) -> io::Result<BlockSelection> {
+        Ok(self.outline.of(self.block.only(terms)?))
+    }
 }
 
 impl BlockSelection {
@@ -47,7 +77,7 @@ impl BlockSelection {
                 bits[row as usize / 64] |= 1_u64 << (row % 64);
             }
         }
-        Self { block, places, runs, rows, bits }
+        Self { block, places: places.into(), runs: runs.into(), rows, bits: bits.into() }
     }
 
     /// All of a block: each part at the place that `place` gives it.
@@ -69,7 +99,12 @@ impl BlockSelection {
     /// The same parts of a copy of the block with these terms only; see [`PostingsBlock::only`].
     #[must_use]
     pub fn only(&self, terms: &[TermId]) -> Self {
-        Self { block: Arc::new(self.block.only(terms)), ..self.clone() }
+        self.of(self.block.only(terms))
+    }
+
+    /// The same parts of a block that has the same parts.
+    fn of(&self, block: PostingsBlock) -> Self {
+        Self { block: Arc::new(block), ..self.clone() }
     }
 
     /// The memory that it takes with its block, in bytes.
@@ -126,7 +161,7 @@ impl BlockSelection {
                 }
             }
         } else {
-            for run in &self.runs {
+            for run in self.runs.iter() {
                 let first = gallop(rows, run.start);
                 (rows, weights) = (&rows[first..], &weights[first..]);
                 let inside = gallop(rows, run.end);

@@ -8,6 +8,7 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
     mem::size_of,
     ops::Range,
+    sync::Arc,
 };
 
 use lectern_shared::{ids::GenerationId, model::language::Language};
@@ -85,7 +86,8 @@ pub enum MergeSource<'a> {
 #[derive(Debug)]
 pub struct PostingsBlock {
     kind: BlockKind,
-    parts: Vec<BlockPart>,
+    /// Shared with the copies that have a part of the postings.
+    parts: Arc<[BlockPart]>,
     terms: Vec<TermId>,
     /// Where each term's postings begin, and their end.
     starts: Vec<u32>,
@@ -135,33 +137,48 @@ impl PostingsBlock {
                 source.copy_vectors(&mut matrix);
             }
         }
-        Self { kind, parts: merge.parts, terms, starts, weights, rows, matrix }
+        Self { kind, parts: merge.parts.into(), terms, starts, weights, rows, matrix }
     }
 
     /// A copy with the postings of these terms only, and without vectors.
     #[must_use]
     pub fn only(&self, wanted: &[TermId]) -> Self {
-        let mut wanted = wanted.to_vec();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let mut only = Self {
+        let mut only = self.outline();
+        for term in distinct(wanted) {
+            let (rows, weights) = self.postings(term);
+            only.push_postings(term, rows.iter().copied(), weights.iter().copied());
+        }
+        only
+    }
+
+    /// A copy without postings and vectors.
+    #[must_use]
+    pub(crate) fn outline(&self) -> Self {
+        Self {
             kind: self.kind,
-            parts: self.parts.clone(),
+            parts: Arc::clone(&self.parts),
             terms: Vec::new(),
             starts: vec![0],
             weights: Vec::new(),
             rows: Vec::new(),
             matrix: VectorMatrix::with_capacity(0, 0),
-        };
-        for term in wanted {
-            if let Some(range) = self.bounds(term) {
-                only.terms.push(term);
-                only.weights.extend_from_slice(&self.weights[range.clone()]);
-                only.rows.extend_from_slice(&self.rows[range]);
-                only.starts.push(narrow(only.rows.len()));
-            }
         }
-        only
+    }
+
+    /// Adds the postings of a term that is greater than those before it. One without postings is passed over.
+    pub(crate) fn push_postings(
+        &mut self,
+        term: TermId,
+        rows: impl Iterator<Item = u16>,
+        weights: impl Iterator<Item = f32>,
+    ) {
+        let before = self.rows.len();
+        self.rows.extend(rows);
+        self.weights.extend(weights);
+        if self.rows.len() > before {
+            self.terms.push(term);
+            self.starts.push(narrow(self.rows.len()));
+        }
     }
 
     /// What its segments have in common.
@@ -189,11 +206,16 @@ impl PostingsBlock {
         self.bounds(term).map_or((&[], &[]), |range| (&self.rows[range.clone()], &self.weights[range]))
     }
 
-    /// Every term, ascending, and its postings.
-    fn all_postings(&self) -> impl Iterator<Item = (TermId, impl Iterator<Item = (u16, f32)>)> {
+    /// How many terms it has, and how many postings.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.terms.len(), self.rows.len())
+    }
+
+    /// Every term, ascending, with the rows that contain it, ascending, and its weight in each.
+    pub(crate) fn all_postings(&self) -> impl Iterator<Item = (TermId, &[u16], &[f32])> {
         self.terms.iter().zip(self.starts.array_windows()).map(|(term, bounds)| {
             let [start, end] = bounds.map(|bound| bound as usize);
-            (*term, self.rows[start..end].iter().copied().zip(self.weights[start..end].iter().copied()))
+            (*term, &self.rows[start..end], &self.weights[start..end])
         })
     }
 
@@ -210,7 +232,7 @@ impl PostingsBlock {
     /// The memory that it takes, in bytes.
     pub fn byte_len(&self) -> usize {
         size_of::<Self>()
-            + self.parts.capacity() * size_of::<BlockPart>()
+            + self.parts.len() * size_of::<BlockPart>()
             + self.terms.capacity() * size_of::<TermId>()
             + self.starts.capacity() * size_of::<u32>()
             + self.weights.capacity() * size_of::<f32>()
@@ -268,13 +290,13 @@ impl MergeInput<'_> {
                 }
             }
             (AnyPostings::Block(block), RowMapping::From(start)) => {
-                for (term, postings) in block.all_postings() {
-                    visitor.visit(term, postings.map(moved(*start)));
+                for (term, rows, weights) in block.all_postings() {
+                    visitor.visit(term, paired(rows, weights).map(moved(*start)));
                 }
             }
             (AnyPostings::Block(block), RowMapping::Map(map)) => {
-                for (term, postings) in block.all_postings() {
-                    visitor.visit(term, postings.filter_map(mapped(map)));
+                for (term, rows, weights) in block.all_postings() {
+                    visitor.visit(term, paired(rows, weights).filter_map(mapped(map)));
                 }
             }
         }
@@ -291,7 +313,7 @@ impl MergeInput<'_> {
                 matrix.copy(&block.matrix, 0..block.row_count());
             }
             (AnyPostings::Block(block), RowMapping::Map(map)) => {
-                for part in &block.parts {
+                for part in block.parts.iter() {
                     if map.get(part.start as usize).is_some_and(Option::is_some) {
                         matrix.copy(&block.matrix, part.rows());
                     }
@@ -299,6 +321,19 @@ impl MergeInput<'_> {
             }
         }
     }
+}
+
+/// Rows and the weights in them, as postings.
+fn paired(rows: &[u16], weights: &[f32]) -> impl Iterator<Item = (u16, f32)> {
+    rows.iter().copied().zip(weights.iter().copied())
+}
+
+/// These terms, ascending, each once.
+pub(crate) fn distinct(terms: &[TermId]) -> Vec<TermId> {
+    let mut distinct = terms.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
 }
 
 /// A posting of a source whose rows follow those before it, which are so many. The last is below [`MAX_ROWS`].

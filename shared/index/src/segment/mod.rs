@@ -25,6 +25,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::block::distinct;
 pub use self::{
     block::{BlockKind, BlockPart, MAX_ROWS, MergeSource, PostingsBlock},
     build::{BuildError, SegmentBuilder},

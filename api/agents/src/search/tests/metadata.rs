@@ -135,7 +135,7 @@ async fn a_filter_that_comes_again_is_not_held_against_each_document_again() {
 async fn what_is_remembered_of_all_users_together_is_bounded_and_leaves_the_index_the_less_room() {
     for t in &both().await {
         let budget = CacheBudget::new(32 << 10);
-        let index = Arc::new(LocalIndex::within(t.db.clone(), budget.clone()));
+        let index = Arc::new(LocalIndex::within(t.db.clone(), budget.clone(), None));
         let models = EmbeddingModels::none();
         let search = SearchEngine::new(
             t.db.clone(),

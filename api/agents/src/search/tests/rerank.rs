@@ -24,7 +24,7 @@ const PASSAGES: [&str; 4] = ["apple", "* apple and", "** apple and then", "*** a
 
 fn search(db: &Db, reranker: &Arc<StarCounter>, candidates: usize) -> SearchEngine {
     let budget = CacheBudget::new(64 << 20);
-    let index = Arc::new(LocalIndex::within(db.clone(), budget.clone()));
+    let index = Arc::new(LocalIndex::within(db.clone(), budget.clone(), None));
     let within = Duration::from_millis(200);
     let reranker = Arc::clone(reranker) as Arc<dyn Reranker>;
     let model = RerankModel::of(reranker, candidates, within, &Clock::system());

@@ -1,0 +1,143 @@
+//! The disk as the second place of what was read of the index: blocks that memory has no room for lie in files, of which a search
+//! reads what its question needs.
+//!
+//! A file has no name, and is gone with the process. What is lost of it is read from the relational store again.
+
+mod block;
+
+use std::{
+    fs::File,
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+
+pub(crate) use self::block::SpilledBlock;
+use crate::segment::PostingsBlock;
+
+/// A file for less is not worth it: as much is read from the store in a moment.
+const LEAST: u64 = 1 << 20;
+/// What is left free on the disk, for what cannot be made anew.
+const SPARE: u64 = 1 << 30;
+/// Nothing is written for so long after the disk has refused.
+const PAUSE: Duration = Duration::from_mins(1);
+
+/// Room on the disk for blocks. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SpillSpace {
+    shared: Arc<SpillState>,
+}
+
+#[derive(Debug)]
+struct SpillState {
+    folder: PathBuf,
+    capacity: u64,
+    least: u64,
+    /// The bytes of all files.
+    taken: AtomicU64,
+    /// When something could not be written last.
+    refused: Mutex<Option<Instant>>,
+    /// Whether a file could not be read: this disk is not to be relied on.
+    broken: AtomicBool,
+}
+
+/// A part of the room, given back when it is dropped.
+#[derive(Debug)]
+struct SpillRoom {
+    of: Arc<SpillState>,
+    bytes: u64,
+}
+
+impl Drop for SpillRoom {
+    fn drop(&mut self) {
+        self.of.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl SpillSpace {
+    /// Room for so many bytes in files in this folder.
+    pub fn new(folder: PathBuf, capacity: u64) -> Self {
+        Self::of_blocks_from(folder, capacity, LEAST)
+    }
+
+    /// The same, for blocks of which each takes `least` bytes or more.
+    pub(crate) fn of_blocks_from(folder: PathBuf, capacity: u64, least: u64) -> Self {
+        let shared = SpillState {
+            folder,
+            capacity,
+            least,
+            taken: AtomicU64::new(0),
+            refused: Mutex::new(None),
+            broken: AtomicBool::new(false),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The most bytes that all files together may have; none while the disk cannot be used.
+    pub(crate) fn capacity(&self) -> u64 {
+        let is_usable = !self.shared.broken.load(Ordering::Relaxed)
+            && self.shared.refused.lock().is_none_or(|at| at.elapsed() >= PAUSE);
+        if is_usable { self.shared.capacity } else { 0 }
+    }
+
+    /// The bytes that all files have.
+    pub(crate) fn taken(&self) -> u64 {
+        self.shared.taken.load(Ordering::Relaxed)
+    }
+
+    /// Whether a block of so many bytes is large enough for a file.
+    pub(crate) fn is_worth(&self, bytes: u64) -> bool {
+        bytes >= self.shared.least
+    }
+
+    /// Writes a block to a file of its own; none when there is no room for it.
+    pub(crate) fn write(&self, block: &PostingsBlock) -> Option<SpilledBlock> {
+        let room = self.take(SpilledBlock::file_len(block))?;
+        match self.file(room.bytes).and_then(|file| SpilledBlock::write(block, file, room)) {
+            Ok(spilled) => {
+                *self.shared.refused.lock() = None;
+                Some(spilled)
+            }
+            Err(error) => {
+                if self.shared.refused.lock().replace(Instant::now()).is_none() {
+                    let folder = self.shared.folder.display();
+                    tracing::warn!(%error, %folder, "the index cannot be kept on the disk: searches of more of it than memory holds read it from the database");
+                }
+                None
+            }
+        }
+    }
+
+    /// Uses no file from now on: one could not be read.
+    pub(crate) fn give_up(&self, error: &io::Error) {
+        if !self.shared.broken.swap(true, Ordering::Relaxed) {
+            let folder = self.shared.folder.display();
+            tracing::error!(%error, %folder, "what was kept of the index on the disk cannot be read: until the next start it is kept in memory only");
+        }
+    }
+
+    fn take(&self, bytes: u64) -> Option<SpillRoom> {
+        let capacity = self.capacity();
+        let fits = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= capacity);
+        self.shared.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(SpillRoom { of: Arc::clone(&self.shared), bytes })
+    }
+
+    /// A new file in which so many bytes may be written.
+    fn file(&self, bytes: u64) -> io::Result<File> {
+        let disk = rustix::fs::statvfs(&self.shared.folder)?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < SPARE.saturating_add(bytes) {
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "less than 1 GiB would be left on the disk",
+            ));
+        }
+        tempfile::tempfile_in(&self.shared.folder)
+    }
+}
