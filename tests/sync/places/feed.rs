@@ -20,7 +20,8 @@ use crate::{
 in_both_modes!(
     a_feed_is_read_by_its_entries,
     pages_of_a_feed_are_read_anew_when_somebody_says_so,
-    an_entry_that_links_elsewhere_stays_the_document_that_it_is
+    an_entry_that_links_elsewhere_stays_the_document_that_it_is,
+    what_somebody_deletes_while_its_entry_is_looked_for_elsewhere_stays_away
 );
 
 async fn a_feed_is_read_by_its_entries(mode: Mode) {
@@ -202,4 +203,29 @@ async fn an_entry_that_links_elsewhere_stays_the_document_that_it_is(mode: Mode)
     serve_entries(&web, &[("one", "/a"), ("one", "/b")]);
     let (counted, told, _) = again().await;
     assert_eq!((counted, told), ([2, 0, 0, 1, 0], [Some(0), Some(0)]));
+}
+
+async fn what_somebody_deletes_while_its_entry_is_looked_for_elsewhere_stays_away(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let page = |text: &str| format!("<title>A page</title><p>{text}</p>");
+    for name in ["/one", "/two"] {
+        web.serve(name, "text/html", page(name));
+    }
+    serve_entries(&web, &[("one", "/one"), ("two", "/two")]);
+    let source = source(&client, "feed", json!({"url": web.url("/feed.xml")})).await;
+    assert_eq!(counts(&run(&client, &source).await), [2, 0, 0, 0, 0]);
+    let one = id_of(&client, "News of one").await;
+
+    let (_, gate) = web.gate("/new/one", "text/html", page("/one"));
+    serve_entries(&web, &[("one", "/new/one"), ("two", "/two")]);
+    let started = start_run(&client, &source, json!({})).await;
+    gate.wait_until_reached().await;
+    data(client.delete(&format!("/documents/{one}")).await);
+    gate.release();
+    let ended = settled(&client, &started).await;
+    for ended in [ended, run(&client, &source).await] {
+        let told = (counts(&ended), &ended["moved"], &ended["deletedHere"]);
+        assert_eq!(told, ([0, 0, 1, 0, 0], &json!(0), &json!(1)), "{ended:#}");
+    }
 }

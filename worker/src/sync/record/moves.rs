@@ -65,23 +65,33 @@ impl RunRecorder<'_> {
         item: &FoundItem<'_>,
         version: &str,
     ) -> Result<Option<(SyncItem, Option<StoredFile>)>, RunFailure> {
-        let workspace = self.run.workspace_id;
-        if let Some(former) = self.vanished.take_told(item.key) {
-            let file = uploads::find(&self.runtime.db, workspace, former.document_id).await?;
-            if file.is_some() || !former.is_alive {
-                return Ok(Some((former, file)));
-            }
+        if let Some(former) = self.vanished.take_told(item.key)
+            && let Some(found) = self.with_file(former).await?
+        {
+            return Ok(Some(found));
         }
         while let Some(former) = self.vanished.take(version, item.key, item.moves) {
-            if !former.is_alive {
-                return Ok(Some((former, None)));
-            }
-            let file = uploads::find(&self.runtime.db, workspace, former.document_id).await?;
-            if let Some(file) = file.filter(|file| file.source_sha256 == item.staged.sha256) {
-                return Ok(Some((former, Some(file))));
+            let has_its_bytes = |file: &StoredFile| file.source_sha256 == item.staged.sha256;
+            let found = self.with_file(former).await?;
+            if let Some(found) = found.filter(|(_, file)| file.as_ref().is_none_or(has_its_bytes)) {
+                return Ok(Some(found));
             }
         }
         Ok(None)
+    }
+
+    /// Something that is not where it was, with the file of its document; without one where somebody deleted that here, if only since it was
+    /// looked up. None where it is to have a new document.
+    async fn with_file(
+        &self,
+        former: SyncItem,
+    ) -> Result<Option<(SyncItem, Option<StoredFile>)>, RunFailure> {
+        let (db, workspace) = (&self.runtime.db, self.run.workspace_id);
+        let file =
+            if former.is_alive { uploads::find(db, workspace, former.document_id).await? } else { None };
+        let is_alive = file.is_some();
+        // A full run makes documents again that somebody deleted.
+        Ok((is_alive || !self.run.is_full).then_some((SyncItem { is_alive, ..former }, file)))
     }
 
     /// Leaves something away whose document somebody deleted here when it was elsewhere.
