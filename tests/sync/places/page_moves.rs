@@ -18,6 +18,7 @@ use crate::{
 
 in_both_modes!(
     a_page_that_is_moved_stays_the_document_that_it_is,
+    what_somebody_deleted_here_stays_away_when_nothing_leads_to_where_it_was,
     in_a_site_that_is_full_a_page_is_followed_where_it_says_that_it_is,
     what_cannot_be_had_where_it_is_now_stays_as_it_was,
     killed_while_a_site_is_moved_a_run_loses_no_document
@@ -107,6 +108,44 @@ async fn a_page_that_is_moved_stays_the_document_that_it_is(mode: Mode) {
     let again = run(&client, &source).await;
     let told = (counts(&again), &again["moved"], &again["deletedHere"]);
     assert_eq!(told, ([0, 0, 5, 0, 0], &json!(0), &json!(1)), "{again:#}");
+}
+
+async fn what_somebody_deleted_here_stays_away_when_nothing_leads_to_where_it_was(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let serve = |page: &str, links: &[&str]| web.serve(page, "text/html", html(page, links));
+    let start = serve("/", &["/one", "/two"]);
+    serve("/one", &[]);
+    serve("/two", &[]);
+    let source = source(&client, "site", json!({"url": start, "discover": "crawl"})).await;
+    assert_eq!(counts(&run(&client, &source).await), [3, 0, 0, 0, 0]);
+    let delete = async |page: &str| {
+        data(client.delete(&format!("/documents/{}", id_at(&client, &web.url(page)).await)).await);
+    };
+    let told = async |how: Value| {
+        let ended = settled(&client, &start_run(&client, &source, how).await).await;
+        (counts(&ended), [&ended["moved"], &ended["deletedHere"]].map(Value::as_i64))
+    };
+
+    delete("/one").await;
+    serve("/", &["/new/one", "/two"]);
+    web.redirect_for_good("/one", "/new/one");
+    serve("/new/one", &[]);
+    for dry_run in [true, false] {
+        let how = json!({"dryRun": dry_run});
+        assert_eq!(told(how).await, ([0, 1, 1, 0, 0], [Some(0), Some(1)]), "dry: {dry_run}");
+    }
+    assert_eq!(urls(&client).await, ["/", "/two"].map(|page| web.url(page)));
+    // Of this one nothing is left that could be moved.
+    delete("/").await;
+    delete("/two").await;
+    serve("/", &["/new/one", "/new/two"]);
+    web.redirect_for_good("/two", "/new/two");
+    serve("/new/two", &[]);
+    for _ in 0..2 {
+        assert_eq!(told(json!({})).await, ([0; 5], [Some(0), Some(3)]));
+    }
+    assert!(documents(&client).await.is_empty());
 }
 
 async fn in_a_site_that_is_full_a_page_is_followed_where_it_says_that_it_is(mode: Mode) {

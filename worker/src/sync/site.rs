@@ -115,7 +115,7 @@ impl SiteReader<'_, '_, '_> {
     async fn go(mut self) -> Result<Enumeration, RunFailure> {
         self.visit_frontier().await?;
         if self.follows && self.is_complete {
-            // Nothing may lead to a page that is still there.
+            // Nothing may lead to a page that is still there, or that says where it is now: what somebody deleted stays away there, too.
             self.queue_unseen().await?;
             self.visit_frontier().await?;
         }

@@ -196,19 +196,19 @@ pub async fn note(
     Ok(rows == 1)
 }
 
-/// At most `limit` items behind `after` that a run has not seen, and whose documents are there.
+/// At most `limit` items behind `after` that a run has not seen, also those whose documents somebody deleted.
 pub async fn unseen(db: &Db, run: &SyncRun, after: &str, limit: u32) -> Result<Vec<String>> {
     Ok(on!(db, |c| {
         sqlx::query_scalar(
-        "SELECT i.item_key FROM source_items i JOIN documents d ON d.id = i.document_id AND d.deleted_at IS NULL
-         WHERE i.source_id = $1 AND (i.seen_run IS NULL OR i.seen_run <> $2) AND i.item_key > $3
-         ORDER BY i.item_key LIMIT $4"
-    )
-    .bind(run.source_id)
-    .bind(run.id)
-    .bind(after)
-    .bind(i64::from(limit))
-    .fetch_all(c)
+            "SELECT item_key FROM source_items
+             WHERE source_id = $1 AND (seen_run IS NULL OR seen_run <> $2) AND item_key > $3
+             ORDER BY item_key LIMIT $4",
+        )
+        .bind(run.source_id)
+        .bind(run.id)
+        .bind(after)
+        .bind(i64::from(limit))
+        .fetch_all(c)
     })?)
 }
 

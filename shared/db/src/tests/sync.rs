@@ -193,7 +193,8 @@ async fn what_a_run_has_not_seen_is_gone_once_somebody_says_so() {
             "{}",
             t.name
         );
-        assert_eq!(items::unseen(&t.db, &run, "", 10).await.unwrap(), ["c"], "{}", t.name);
+        assert_eq!(items::unseen(&t.db, &run, "", 10).await.unwrap(), ["b", "c"], "{}", t.name);
+        assert_eq!(items::unseen(&t.db, &run, "b", 10).await.unwrap(), ["c"], "{}", t.name);
         commit!(t.db, |tx| items::note_unseen(tx, &run, "It is gone."));
         assert_eq!(commit!(t.db, |tx| items::share_gone(tx, &run)), (2, 1), "{}", t.name);
         assert!(items::find(&t.db, source, "b").await.unwrap().is_none(), "{}: it is forgotten", t.name);
