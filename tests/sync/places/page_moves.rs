@@ -158,19 +158,24 @@ async fn in_a_site_that_is_full_a_page_is_followed_where_it_says_that_it_is(mode
     let config = json!({"url": start, "discover": "crawl", "maxDocuments": 3});
     let source = source(&client, "site", config).await;
     assert_eq!(counts(&run(&client, &source).await), [3, 0, 0, 0, 0]);
-    let one = id_at(&client, &web.url("/one")).await;
+    let [one, two] = [id_at(&client, &web.url("/one")).await, id_at(&client, &web.url("/two")).await];
 
     serve("/", &["/other", "/new/one", "/two"]);
     serve("/other", &[]);
     serve("/new/one", &["/behind"]);
     serve("/behind", &[]);
     web.redirect_for_good("/one", "/new/one");
+    // One leads there over another address.
+    web.redirect_for_good("/two", "/new/two");
+    web.redirect_for_good("/new/two", "/new/two/");
+    serve("/new/two/", &[]);
     let ended = run(&client, &source).await;
     let warning = json!("The limit of 3 documents is reached: 2 or more left out.");
     let told = (&ended["state"], counts(&ended), &ended["moved"], &ended["warning"]);
-    assert_eq!(told, (&json!("succeeded"), [0, 1, 1, 0, 0], &json!(1), &warning), "{ended:#}");
+    assert_eq!(told, (&json!("succeeded"), [0, 1, 0, 0, 0], &json!(2), &warning), "{ended:#}");
     assert_eq!((web.hits("/other"), web.hits("/behind")), (0, 0), "there is no room for them");
     assert_eq!(id_at(&client, &web.url("/new/one")).await, one);
+    assert_eq!(id_at(&client, &web.url("/new/two/")).await, two);
 }
 
 async fn what_cannot_be_had_where_it_is_now_stays_as_it_was(mode: Mode) {

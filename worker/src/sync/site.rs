@@ -303,6 +303,8 @@ impl SiteReader<'_, '_, '_> {
         let reason = format!("It redirects to {words}.");
         if let Some(to) = to.as_ref().filter(|_| is_permanent) {
             self.moves.lead(page, to, known.is_some());
+            // Where there is no room, pages that known ones lead to are asked for at the end.
+            self.recorder.vanished.tell_on(page.as_str(), to.as_str());
         }
         match known {
             Some(known) if is_permanent => self.recorder.gone(&known, &reason).await?,

@@ -21,8 +21,8 @@ pub(super) enum MoveRule {
 pub(super) struct VanishedItems {
     /// By the hash of their bytes.
     alike: HashMap<String, Vec<SyncItem>>,
-    /// Those of which the source says where they are now, by that.
-    told: HashMap<String, SyncItem>,
+    /// Those of which the source says where they are now, by that; none where it says so of several.
+    told: HashMap<String, Option<SyncItem>>,
 }
 
 impl VanishedItems {
@@ -35,12 +35,19 @@ impl VanishedItems {
 
     /// Adds one of which the source says that it is there now, whatever it holds by then.
     pub(super) fn add_told(&mut self, key: &str, item: SyncItem) {
-        self.told.insert(key.to_owned(), item);
+        self.told.entry(key.to_owned()).and_modify(|told| *told = None).or_insert(Some(item));
+    }
+
+    /// Has the one of which the source says that it is there now be expected elsewhere.
+    pub(super) fn tell_on(&mut self, key: &str, to: &str) {
+        if let Some(item) = self.take_told(key) {
+            self.add_told(to, item);
+        }
     }
 
     /// Takes the one of which the source says that it is there now.
     pub(super) fn take_told(&mut self, key: &str) -> Option<SyncItem> {
-        self.told.remove(key)
+        self.told.remove(key).flatten()
     }
 
     /// Forgets all but those of which the source says where they are.
@@ -50,7 +57,7 @@ impl VanishedItems {
 
     /// Whether something new may be one of them.
     pub(super) fn may_have(&self, key: &str) -> bool {
-        !self.alike.is_empty() || self.told.contains_key(key)
+        !self.alike.is_empty() || self.told.get(key).is_some_and(Option::is_some)
     }
 
     /// Takes the one that something new with these bytes is. Of several that held the same it is the one whose path ends most like the
@@ -138,6 +145,23 @@ mod tests {
         assert!(vanished.may_have("new"));
         vanished.forget_alike();
         assert!(!vanished.may_have("new"));
+    }
+
+    #[test]
+    fn what_the_source_tells_on_is_found_where_it_is_in_the_end_and_of_several_there_none() {
+        let mut vanished = VanishedItems::default();
+        for number in ["1", "2", "3", "4"] {
+            vanished.add_told(number, item(number, None));
+        }
+        vanished.tell_on("unknown", "new");
+        vanished.tell_on("1", "between");
+        vanished.tell_on("between", "new");
+        assert!(!vanished.may_have("between"));
+        assert_eq!(vanished.take_told("new").map(|item| item.item_key).as_deref(), Some("1"));
+        for number in ["2", "3", "4"] {
+            vanished.tell_on(number, "home");
+        }
+        assert!(!vanished.may_have("home") && vanished.take_told("home").is_none());
     }
 
     #[test]
