@@ -21,6 +21,7 @@ in_both_modes!(
     what_somebody_deleted_here_stays_away_when_nothing_leads_to_where_it_was,
     in_a_site_that_is_full_a_page_is_followed_where_it_says_that_it_is,
     what_cannot_be_had_where_it_is_now_stays_as_it_was,
+    what_a_run_does_not_come_to_where_it_is_now_stays_as_it_was,
     killed_while_a_site_is_moved_a_run_loses_no_document
 );
 
@@ -203,6 +204,35 @@ async fn what_cannot_be_had_where_it_is_now_stays_as_it_was(mode: Mode) {
     let ended = run(&client, &source).await;
     let told = (counts(&ended), &ended["moved"]);
     assert_eq!(told, ([0, 0, 1, 0, 0], &json!(1)), "{:?}", found(&client, &ended).await);
+    assert_eq!(id_at(&client, &web.url("/new/a")).await, a);
+}
+
+async fn what_a_run_does_not_come_to_where_it_is_now_stays_as_it_was(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    let serve = |page: &str, links: &[&str]| web.serve(page, "text/html", html(page, links));
+    let config = json!({"url": serve("/", &["/a"]), "discover": "crawl", "maxDocuments": 3});
+    serve("/a", &[]);
+    let body = json!({"name": "Site", "type": "site", "config": config, "deleteLimit": 100});
+    let source = client.create("/sources", &body).await;
+    assert_eq!(counts(&run(&client, &source).await), [2, 0, 0, 0, 0]);
+    let a = id_at(&client, &web.url("/a")).await;
+
+    // There is nothing at more addresses than a run asks for.
+    let nothing: Vec<_> = (0..200).map(|number| format!("/nothing/{number}")).collect();
+    let links: Vec<_> = ["/a"].into_iter().chain(nothing.iter().map(String::as_str)).collect();
+    serve("/", &links);
+    web.redirect_for_good("/a", "/new/a");
+    serve("/new/a", &[]);
+    let ended = run(&client, &source).await;
+    let warning = json!("Not everything was looked at. Deletions are not followed.");
+    let told = (&ended["state"], counts(&ended), &ended["moved"], &ended["warning"]);
+    assert_eq!(told, (&json!("succeeded"), [0, 1, 0, 0, 1], &json!(0), &warning), "{ended:#}");
+    assert_eq!((id_at(&client, &web.url("/a")).await, web.hits("/new/a")), (a.clone(), 0));
+
+    serve("/", &["/a"]);
+    let ended = run(&client, &source).await;
+    assert_eq!((counts(&ended), &ended["moved"]), ([0, 1, 0, 0, 0], &json!(1)), "{ended:#}");
     assert_eq!(id_at(&client, &web.url("/new/a")).await, a);
 }
 

@@ -34,6 +34,8 @@ const LOOKED_UP: u32 = 500;
 
 /// Why a page is not asked for.
 const NOT_FOR_ROBOTS: &str = "The site's robots.txt does not let robots read it.";
+/// The same, where so many pages were.
+const ASKED_ENOUGH: &str = "The site was asked for as many pages as a run asks for.";
 /// Why no document is made of a page.
 const NOT_TO_BE_KEPT: &str = "It asks not to be kept.";
 
@@ -198,11 +200,8 @@ impl SiteReader<'_, '_, '_> {
     async fn visit_frontier(&mut self) -> Result<(), RunFailure> {
         while let Some((page, depth)) = self.frontier.pages.pop_front() {
             if self.has_asked_enough() {
-                self.is_complete = false;
-                self.frontier.pages.clear();
-                return Ok(());
-            }
-            if self.client.may_ask(&page).await? {
+                self.leave(&page, depth).await?;
+            } else if self.client.may_ask(&page).await? {
                 self.look_at(&page, depth).await?;
             } else {
                 self.is_restricted = true;
@@ -212,6 +211,17 @@ impl SiteReader<'_, '_, '_> {
         }
         if self.is_restricted && self.requests == 0 && self.recorder.counts == SyncCounts::default() {
             return Err(RunFailure::stop(NOT_FOR_ROBOTS));
+        }
+        Ok(())
+    }
+
+    /// Leaves a page that is not asked for any more. A document that is there now, as the site says, stays as it was.
+    async fn leave(&mut self, page: &Url, depth: u32) -> Result<(), RunFailure> {
+        self.is_complete = false;
+        if self.moves.waits() {
+            self.moves.wait(page, depth, None);
+        } else if self.recorder.vanished.is_told(page.as_str()) {
+            self.recorder.failed(page.as_str(), ASKED_ENOUGH, None).await?;
         }
         Ok(())
     }

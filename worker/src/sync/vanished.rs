@@ -50,6 +50,11 @@ impl VanishedItems {
         self.told.remove(key).flatten()
     }
 
+    /// Whether the source says of one that it is there now.
+    pub(super) fn is_told(&self, key: &str) -> bool {
+        self.told.get(key).is_some_and(Option::is_some)
+    }
+
     /// Forgets all but those of which the source says where they are.
     pub(super) fn forget_alike(&mut self) {
         self.alike.clear();
@@ -57,7 +62,7 @@ impl VanishedItems {
 
     /// Whether something new may be one of them.
     pub(super) fn may_have(&self, key: &str) -> bool {
-        !self.alike.is_empty() || self.told.get(key).is_some_and(Option::is_some)
+        !self.alike.is_empty() || self.is_told(key)
     }
 
     /// Takes the one that something new with these bytes is. Of several that held the same it is the one whose path ends most like the

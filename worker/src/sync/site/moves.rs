@@ -256,8 +256,7 @@ impl SiteReader<'_, '_, '_> {
         let WaitingPage { page, depth, held, .. } = waiting;
         let Some(read) = held else {
             if self.has_asked_enough() {
-                self.is_complete = false;
-                return Ok(());
+                return self.leave(&page, depth).await;
             }
             return Box::pin(self.look_at(&page, depth)).await;
         };
