@@ -29,13 +29,13 @@ impl VanishedItems {
     /// Adds one, if it is known what it held.
     pub(super) fn add(&mut self, item: SyncItem) {
         if let Some(sha256) = item.sha256.clone() {
-            self.alike.entry(sha256).or_default().push(item);
+            self.alike.entry(sha256).or_default().push(in_short(item));
         }
     }
 
     /// Adds one of which the source says that it is there now, whatever it holds by then.
     pub(super) fn add_told(&mut self, key: &str, item: SyncItem) {
-        self.told.entry(key.to_owned()).and_modify(|told| *told = None).or_insert(Some(item));
+        self.told.entry(key.to_owned()).and_modify(|told| *told = None).or_insert(Some(in_short(item)));
     }
 
     /// Has the one of which the source says that it is there now be expected elsewhere.
@@ -89,6 +89,11 @@ impl VanishedItems {
     }
 }
 
+/// What is known of something, without what may be long and does not tell whether something else is the same.
+fn in_short(item: SyncItem) -> SyncItem {
+    SyncItem { etag: None, last_modified: None, links: None, ..item }
+}
+
 /// How well something goes with a path: the more, the greater.
 fn likeness<'i>(item: &'i SyncItem, key: &str) -> (usize, bool, Reverse<&'i str>) {
     (common_end(&item.item_key, key), item.is_alive, Reverse(item.item_key.as_str()))
@@ -101,7 +106,7 @@ fn common_end(one: &str, other: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::ids::DocumentId;
+    use lectern_shared::{ids::DocumentId, model::Json};
 
     use super::*;
 
@@ -136,6 +141,23 @@ mod tests {
         assert_eq!(take("a").as_deref(), Some("a.txt"));
         assert_eq!(take("a"), None);
         assert!(!vanished.may_have("new.txt"));
+    }
+
+    #[test]
+    fn what_may_be_long_is_not_remembered() {
+        let long = || SyncItem {
+            etag: Some("1".to_owned()),
+            last_modified: Some("1".to_owned()),
+            links: Some(Json(vec!["https://a.example".to_owned()])),
+            ..item("old", Some("a"))
+        };
+        let mut vanished = VanishedItems::default();
+        vanished.add(long());
+        vanished.add_told("new", long());
+        for kept in [vanished.take("a", "new", MoveRule::Likest), vanished.take_told("new")] {
+            let kept = kept.expect("it was added");
+            assert!(kept.etag.is_none() && kept.last_modified.is_none() && kept.links.is_none());
+        }
     }
 
     #[test]

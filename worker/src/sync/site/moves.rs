@@ -18,6 +18,8 @@ use crate::sync::{
 /// New pages that are kept as they were read while they wait, and bytes of these, at most. Others are read anew.
 const HELD: usize = 64;
 const HELD_BYTES: u64 = 64 << 20;
+/// Bytes of the addresses of which it is remembered where they lead.
+const ROOM: usize = 16 << 20;
 /// Addresses that are gone through from a page to where it is now.
 const STEPS: usize = 5;
 
@@ -55,6 +57,8 @@ pub(super) struct SiteMoves {
     led: Vec<Url>,
     /// Where addresses lead for good.
     hops: HashMap<Url, Url>,
+    /// Bytes that more of these may take.
+    room: usize,
     /// Known pages that are not where they were, and say nothing of where they are.
     vanished: HashSet<Url>,
 }
@@ -71,6 +75,7 @@ impl SiteMoves {
             hashes: HashMap::new(),
             led: Vec::new(),
             hops: HashMap::new(),
+            room: ROOM,
             vanished: HashSet::new(),
         }
     }
@@ -106,9 +111,17 @@ impl SiteMoves {
         self.failed.push((page.clone(), reason.to_owned()));
     }
 
-    /// Notes that an address leads to another for good, and whether it is that of a known page.
+    /// Notes that an address leads to another for good, and whether it is that of a known page; not if no new page waits any more, or there is
+    /// no room for it.
     pub(super) fn lead(&mut self, from: &Url, to: &Url, is_known: bool) {
-        if self.hops.insert(from.clone(), to.clone()).is_none() && is_known {
+        if !self.waits || self.hops.contains_key(from) {
+            return;
+        }
+        let bytes = 2 * from.as_str().len() + to.as_str().len();
+        let Some(left) = self.room.checked_sub(bytes) else { return };
+        self.room = left;
+        self.hops.insert(from.clone(), to.clone());
+        if is_known {
             self.led.push(from.clone());
         }
     }
@@ -304,6 +317,19 @@ mod tests {
         assert!(told(&[("/a", "/home", true), ("/b", "/home", true)]).is_empty(), "two lead there");
         assert!(told(&[("/a", "/c", true), ("/b", "/x", true), ("/x", "/c", false)]).is_empty());
         assert!(told(&[("/a", "/b", true), ("/b", "/a", false)]).is_empty(), "it leads in a circle");
+    }
+
+    #[test]
+    fn where_pages_lead_is_remembered_within_bounds_and_only_while_new_ones_wait() {
+        let mut moves = SiteMoves::of(true);
+        let long = url(&format!("/{}", "x".repeat(ROOM)));
+        moves.lead(&url("/a"), &long, true);
+        assert!(moves.hops.is_empty() && moves.led.is_empty());
+        moves.lead(&url("/a"), &url("/b"), true);
+        assert_eq!((moves.hops.len(), moves.led.len()), (1, 1), "there is room for others");
+        let mut first = SiteMoves::of(false);
+        first.lead(&url("/a"), &url("/b"), true);
+        assert!(first.hops.is_empty() && first.led.is_empty());
     }
 
     #[test]
