@@ -14,13 +14,14 @@ use crate::{
         service::Mode,
         web::Web,
     },
-    sync::{counts, documents, found, run, settled, signed_up, source, start_run, text_of},
+    sync::{counts, documents, found, run, settled, signed_up, source, start_run, text_of, urls},
 };
 
 in_both_modes!(
     a_feed_is_read_by_its_entries,
     pages_of_a_feed_are_read_anew_when_somebody_says_so,
     an_entry_that_links_elsewhere_stays_the_document_that_it_is,
+    a_feed_that_numbers_what_it_lists_loses_no_document,
     what_somebody_deletes_while_its_entry_is_looked_for_elsewhere_stays_away
 );
 
@@ -203,6 +204,24 @@ async fn an_entry_that_links_elsewhere_stays_the_document_that_it_is(mode: Mode)
     serve_entries(&web, &[("one", "/a"), ("one", "/b")]);
     let (counted, told, _) = again().await;
     assert_eq!((counted, told), ([2, 0, 0, 1, 0], [Some(0), Some(0)]));
+}
+
+async fn a_feed_that_numbers_what_it_lists_loses_no_document(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let web = Web::start().await;
+    for page in ["/a", "/b", "/c", "/d", "/e"] {
+        web.serve(page, "text/html", format!("<title>A page</title><p>The story of {page}.</p>"));
+    }
+    let source = source(&client, "feed", json!({"url": web.url("/feed.xml")})).await;
+    serve_entries(&web, &[("1", "/a"), ("2", "/b"), ("3", "/c")]);
+    assert_eq!(counts(&run(&client, &source).await), [3, 0, 0, 0, 0]);
+    let before = urls(&client).await;
+
+    serve_entries(&web, &[("1", "/e"), ("2", "/d"), ("3", "/a")]);
+    let ended = run(&client, &source).await;
+    assert_eq!((counts(&ended), &ended["moved"]), ([2, 0, 1, 0, 0], &json!(0)), "{ended:#}");
+    let after = urls(&client).await;
+    assert!(after.len() == 5 && before.iter().all(|url| after.contains(url)), "{after:?}");
 }
 
 async fn what_somebody_deletes_while_its_entry_is_looked_for_elsewhere_stays_away(mode: Mode) {

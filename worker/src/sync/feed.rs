@@ -82,12 +82,22 @@ pub(super) async fn read(
 }
 
 /// The entries that link to other pages than before, by their keys, with those that they had: the feed calls them as it did. Where it calls
-/// several the same, now or before, none of them is told from the others.
+/// several the same, now or before, none of them is told from the others. Where it calls a page otherwise than before, no entry is: its ids
+/// are made anew, or number what it lists.
 fn moved_entries(known: &[(String, String)], entries: &[FeedEntry]) -> HashMap<String, String> {
     let listed: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
     let former = clear_names(known.iter().map(|(key, id)| (id.as_str(), key.as_str())));
-    let now = entries.iter().filter_map(|entry| Some((entry.id.as_deref()?, entry.key.as_str())));
-    let moved = clear_names(now).into_iter().filter_map(|(id, key)| {
+    let now: Vec<_> =
+        entries.iter().filter_map(|entry| Some((entry.id.as_deref()?, entry.key.as_str()))).collect();
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    for &(id, key) in &now {
+        // Of a page that is listed twice the first name is noted.
+        names.entry(key).or_insert(id);
+    }
+    if known.iter().any(|(key, id)| names.get(key.as_str()).is_some_and(|name| name != id)) {
+        return HashMap::new();
+    }
+    let moved = clear_names(now.into_iter()).into_iter().filter_map(|(id, key)| {
         let former = *former.get(id)?;
         (!listed.contains(former)).then(|| (key.to_owned(), former.to_owned()))
     });
@@ -257,5 +267,9 @@ mod tests {
         ] {
             assert!(moved(&known, &listed).is_empty(), "{why}");
         }
+        let numbered = [("/newest", Some("1")), ("/new", Some("2")), ("/a", Some("3"))];
+        assert!(moved(&known, &numbered).is_empty(), "the first one has another id by now");
+        let with_two = [("/new", Some("1")), ("/b", Some("2")), ("/b", Some("7"))];
+        assert_eq!(moved(&known, &with_two).len(), 1, "the second one has an id more");
     }
 }
