@@ -81,11 +81,7 @@ impl RunRecorder<'_> {
 
     /// Notes that something is as it was.
     pub(in crate::sync) async fn unchanged(&mut self, known: &SyncItem) -> Result<(), RunFailure> {
-        let more = as_it_was(known);
-        let mut tx = self.begin(&more, Durability::Relaxed).await?;
-        self.take_back(&mut tx, &known.item_key).await?;
-        items::see(&mut tx, self.run, &known.item_key).await?;
-        self.commit(tx, more).await
+        self.unchanged_entry(known, None).await
     }
 
     /// [`Self::unchanged`] for an entry of a feed, of which it may not be known yet what the feed calls it.
@@ -94,13 +90,14 @@ impl RunRecorder<'_> {
         known: &SyncItem,
         id: Option<&str>,
     ) -> Result<(), RunFailure> {
-        let is_news = |id: &&str| known.entry_id.as_deref() != Some(*id) && !self.run.dry_run;
-        if let Some(id) = id.filter(is_news) {
-            let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
+        let more = as_it_was(known);
+        let mut tx = self.begin(&more, Durability::Relaxed).await?;
+        if let Some(id) = id.filter(|id| known.entry_id.as_deref() != Some(*id) && !self.run.dry_run) {
             items::name_entry(&mut tx, self.run.source_id, &known.item_key, id).await?;
-            self.commit(tx, SyncCounts::default()).await?;
         }
-        self.unchanged(known).await
+        self.take_back(&mut tx, &known.item_key).await?;
+        items::see(&mut tx, self.run, &known.item_key).await?;
+        self.commit(tx, more).await
     }
 
     /// Notes that everything is as it was.
