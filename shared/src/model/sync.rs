@@ -416,6 +416,8 @@ pub struct SyncItem {
     pub seen_run: Option<SourceRunId>,
     /// Whether its document is still there: somebody may have deleted it.
     pub is_alive: bool,
+    /// Bytes of that document's file.
+    pub bytes: Option<i64>,
 }
 
 /// What was found of something in a run.

@@ -146,7 +146,7 @@ impl BucketReader<'_> {
         moves: MoveRule,
     ) -> Result<(), RunFailure> {
         let key = object.location.as_ref();
-        let ItemState::Open(known) = recorder.look(key).await? else { return Ok(()) };
+        let ItemState::Open(known) = recorder.look(key, Some(object.size)).await? else { return Ok(()) };
         let tag = object.e_tag.clone().unwrap_or_else(|| format!("{} {}", object.last_modified, object.size));
         if let Some(current) = recorder.current(known.as_ref())
             && (current.etag.as_ref() == Some(&tag) || !current.is_alive)

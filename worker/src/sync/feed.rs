@@ -120,7 +120,7 @@ async fn look_at(
     recorder: &mut RunRecorder<'_>,
     entry: FeedEntry,
 ) -> Result<(), RunFailure> {
-    let ItemState::Open(known) = recorder.look(&entry.key).await? else { return Ok(()) };
+    let ItemState::Open(known) = recorder.look(&entry.key, None).await? else { return Ok(()) };
     let FeedEntry { key, id, title, link, html, version } = entry;
     let version = known_version(version, config);
     if let Some(current) = recorder.current(known.as_ref())

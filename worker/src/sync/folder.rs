@@ -122,7 +122,7 @@ async fn look_at(
     file: &ListedFile,
 ) -> Result<(), RunFailure> {
     let key = file.path.as_str();
-    let ItemState::Open(known) = recorder.look(key).await? else { return Ok(()) };
+    let ItemState::Open(known) = recorder.look(key, Some(file.bytes)).await? else { return Ok(()) };
     if let Some(current) = recorder.current(known.as_ref())
         && (current.etag.as_ref() == Some(&file.version) || !current.is_alive)
     {

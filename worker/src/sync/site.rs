@@ -34,7 +34,7 @@ const LOOKED_UP: u32 = 500;
 
 /// Why a page is not asked for.
 const NOT_FOR_ROBOTS: &str = "The site's robots.txt does not let robots read it.";
-/// The same, where so many pages were.
+/// The same, where so many other pages were asked for.
 const ASKED_ENOUGH: &str = "The site was asked for as many pages as a run asks for.";
 /// Why no document is made of a page.
 const NOT_TO_BE_KEPT: &str = "It asks not to be kept.";
@@ -232,7 +232,7 @@ impl SiteReader<'_, '_, '_> {
             // Everything else is found by it, or it is not known yet whether there is to be room.
             self.recorder.look_anyhow(page.as_str()).await?
         } else {
-            self.recorder.look(page.as_str()).await?
+            self.recorder.look(page.as_str(), None).await?
         };
         let known = match state {
             ItemState::Settled(known) => return self.go_on_from(page, depth, known.as_ref()).await,

@@ -21,6 +21,8 @@ pub(super) enum MoveRule {
 pub(super) struct VanishedItems {
     /// By the hash of their bytes.
     alike: HashMap<String, Vec<SyncItem>>,
+    /// How many of these are so large; none where nobody knows, since the document is deleted.
+    sizes: HashMap<Option<i64>, usize>,
     /// Those of which the source says where they are now, by that; none where it says so of several.
     told: HashMap<String, Option<SyncItem>>,
 }
@@ -29,6 +31,7 @@ impl VanishedItems {
     /// Adds one, if it is known what it held.
     pub(super) fn add(&mut self, item: SyncItem) {
         if let Some(sha256) = item.sha256.clone() {
+            *self.sizes.entry(item.bytes).or_default() += 1;
             self.alike.entry(sha256).or_default().push(in_short(item));
         }
     }
@@ -58,11 +61,16 @@ impl VanishedItems {
     /// Forgets all but those of which the source says where they are.
     pub(super) fn forget_alike(&mut self) {
         self.alike.clear();
+        self.sizes.clear();
     }
 
-    /// Whether something new may be one of them.
-    pub(super) fn may_have(&self, key: &str) -> bool {
-        !self.alike.is_empty() || self.is_told(key)
+    /// Whether something new may be one of them, of which it may be known how many bytes it has.
+    pub(super) fn may_have(&self, key: &str, bytes: Option<u64>) -> bool {
+        let is_as_large = |bytes: u64| {
+            let sizes = [None, i64::try_from(bytes).ok()];
+            sizes.iter().any(|size| self.sizes.contains_key(size))
+        };
+        self.is_told(key) || bytes.map_or(!self.sizes.is_empty(), is_as_large)
     }
 
     /// Takes the one that something new with these bytes is. Of several that held the same it is the one whose path ends most like the
@@ -84,6 +92,12 @@ impl VanishedItems {
         let taken = alike.swap_remove(place);
         if alike.is_empty() {
             self.alike.remove(sha256);
+        }
+        if let Some(count) = self.sizes.get_mut(&taken.bytes) {
+            *count -= 1;
+            if *count == 0 {
+                self.sizes.remove(&taken.bytes);
+            }
         }
         Some(taken)
     }
@@ -122,6 +136,7 @@ mod tests {
             entry_id: None,
             seen_run: None,
             is_alive: true,
+            bytes: Some(1),
         }
     }
 
@@ -140,7 +155,22 @@ mod tests {
         assert_eq!(take("b"), None);
         assert_eq!(take("a").as_deref(), Some("a.txt"));
         assert_eq!(take("a"), None);
-        assert!(!vanished.may_have("new.txt"));
+        assert!(!vanished.may_have("new.txt", None));
+    }
+
+    #[test]
+    fn what_is_not_as_large_as_any_of_them_is_none_of_them() {
+        let mut vanished = vanished(&[("a.txt", Some("a")), ("b.txt", Some("b"))]);
+        assert!(vanished.may_have("new.txt", Some(1)) && !vanished.may_have("new.txt", Some(2)));
+        assert!(vanished.take("a", "new.txt", MoveRule::Likest).is_some());
+        assert!(vanished.may_have("new.txt", Some(1)), "there is another one");
+        assert!(vanished.take("b", "new.txt", MoveRule::Likest).is_some());
+        assert!(!vanished.may_have("new.txt", Some(1)) && !vanished.may_have("new.txt", None));
+        // Of what somebody deleted it is not known how large it was.
+        vanished.add(SyncItem { is_alive: false, bytes: None, ..item("c.txt", Some("c")) });
+        assert!(vanished.may_have("new.txt", Some(2)));
+        vanished.forget_alike();
+        assert!(!vanished.may_have("new.txt", Some(2)));
     }
 
     #[test]
@@ -164,14 +194,14 @@ mod tests {
     fn what_the_source_tells_is_found_by_its_new_place_alone() {
         let mut vanished = VanishedItems::default();
         vanished.add_told("new", item("old", None));
-        assert!(vanished.may_have("new") && !vanished.may_have("other"));
+        assert!(vanished.may_have("new", None) && !vanished.may_have("other", None));
         assert!(vanished.take_told("other").is_none());
         assert_eq!(vanished.take_told("new").map(|item| item.item_key).as_deref(), Some("old"));
-        assert!(vanished.take_told("new").is_none() && !vanished.may_have("new"));
+        assert!(vanished.take_told("new").is_none() && !vanished.may_have("new", None));
         vanished.add(item("gone", Some("a")));
-        assert!(vanished.may_have("new"));
+        assert!(vanished.may_have("new", None));
         vanished.forget_alike();
-        assert!(!vanished.may_have("new"));
+        assert!(!vanished.may_have("new", None));
     }
 
     #[test]
@@ -183,12 +213,12 @@ mod tests {
         vanished.tell_on("unknown", "new");
         vanished.tell_on("1", "between");
         vanished.tell_on("between", "new");
-        assert!(!vanished.may_have("between"));
+        assert!(!vanished.may_have("between", None));
         assert_eq!(vanished.take_told("new").map(|item| item.item_key).as_deref(), Some("1"));
         for number in ["2", "3", "4"] {
             vanished.tell_on(number, "home");
         }
-        assert!(!vanished.may_have("home") && vanished.take_told("home").is_none());
+        assert!(!vanished.may_have("home", None) && vanished.take_told("home").is_none());
     }
 
     #[test]

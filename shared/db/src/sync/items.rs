@@ -15,7 +15,7 @@ pub async fn find(db: &Db, source: SourceId, key: &str) -> Result<Option<SyncIte
     Ok(on!(db, |c| {
         sqlx::query_as(
         "SELECT i.item_key, i.document_id, i.name, i.etag, i.last_modified, i.sha256, i.links, i.entry_id, i.seen_run,
-                d.id IS NOT NULL AS is_alive
+                d.id IS NOT NULL AS is_alive, d.source_bytes AS bytes
          FROM source_items i LEFT JOIN documents d ON d.id = i.document_id AND d.deleted_at IS NULL
          WHERE i.source_id = $1 AND i.item_key = $2"
     )

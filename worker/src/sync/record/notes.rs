@@ -35,14 +35,18 @@ impl RunRecorder<'_> {
         self.documents.saturating_add_unsigned(waiting as u64) < most && self.failed_new < most
     }
 
-    /// How something stands.
-    pub(in crate::sync) async fn look(&mut self, key: &str) -> Result<ItemState, RunFailure> {
+    /// How something stands, of which it may be known how many bytes it has.
+    pub(in crate::sync) async fn look(
+        &mut self,
+        key: &str,
+        bytes: Option<u64>,
+    ) -> Result<ItemState, RunFailure> {
         let state = self.look_anyhow(key).await?;
         let ItemState::Open(known) = &state else { return Ok(state) };
         // A new document would be made of it.
         let is_new = known.as_ref().is_none_or(|known| !known.is_alive && self.run.is_full);
         // What was elsewhere has a document, or is to have none.
-        if !is_new || self.has_room() || (known.is_none() && self.vanished.may_have(key)) {
+        if !is_new || self.has_room() || (known.is_none() && self.vanished.may_have(key, bytes)) {
             return Ok(state);
         }
         self.left_out += 1;

@@ -273,7 +273,7 @@ impl SiteReader<'_, '_, '_> {
             }
             return Box::pin(self.look_at(&page, depth)).await;
         };
-        match self.recorder.look(page.as_str()).await? {
+        match self.recorder.look(page.as_str(), None).await? {
             ItemState::Open(known) => Box::pin(self.keep(&page, *read, known)).await,
             ItemState::LeftOut => {
                 self.recorder.may_leave_out_more |= self.follows;
