@@ -206,23 +206,28 @@ async fn what_is_another_file_never_becomes_a_document_that_was(mode: Mode) {
 async fn a_file_that_turns_up_elsewhere_before_somebody_says_that_it_may_go_stays(mode: Mode) {
     let (_service, client, open) = opened(mode).await;
     let write = |name: &str, text: &str| fs::write(open.path().join(name), text).expect("a file");
-    for name in ["a.txt", "b.txt", "c.txt"] {
+    for name in ["a.txt", "b.txt", "c.txt", "x.txt"] {
         write(name, &format!("Words of {name}."));
     }
     let source = source(&client, "folder", json!({"path": open.path()})).await;
-    assert_eq!(counts(&run(&client, &source).await), [3, 0, 0, 0, 0]);
+    assert_eq!(counts(&run(&client, &source).await), [4, 0, 0, 0, 0]);
     let [first, third] = [id_of(&client, "a.txt").await, id_of(&client, "c.txt").await];
+    data(client.delete(&format!("/documents/{}", id_of(&client, "x.txt").await)).await);
     for name in ["a.txt", "b.txt"] {
         fs::remove_file(open.path().join(name)).expect("a file");
     }
     let asking = run(&client, &source).await;
     assert_eq!((&asking["state"], counts(&asking)), (&json!("waiting"), [0, 0, 1, 2, 0]), "{asking:#}");
     write("d.txt", "Words of a.txt.");
+    // What was there when somebody was asked may have been moved meanwhile, too, and so may what somebody deleted.
+    for (from, to) in [("c.txt", "e.txt"), ("x.txt", "y.txt")] {
+        fs::rename(open.path().join(from), open.path().join(to)).expect("a file that is moved");
+    }
     data(client.post(&format!("{}/confirm", run_path(&asking)), &json!({})).await);
     let ended = settled(&client, &asking).await;
-    let told = (&ended["state"], counts(&ended), &ended["moved"]);
-    assert_eq!(told, (&json!("succeeded"), [0, 0, 1, 1, 0], &json!(1)), "{ended:#}");
-    let left = [("c.txt".to_owned(), third), ("d.txt".to_owned(), first)];
+    let told = (&ended["state"], counts(&ended), &ended["moved"], &ended["deletedHere"]);
+    assert_eq!(told, (&json!("succeeded"), [0, 0, 1, 1, 0], &json!(2), &json!(1)), "{ended:#}");
+    let left = [("d.txt".to_owned(), first), ("e.txt".to_owned(), third)];
     assert_eq!(named(&client).await, left);
 }
 

@@ -48,13 +48,13 @@ impl RunRecorder<'_> {
 
     /// Whether something that is not where it was may be found elsewhere.
     fn may_be_elsewhere(&self, known: &SyncItem) -> bool {
-        let was_seen = known.seen_run == Some(self.run.id);
         if known.is_alive {
-            // What this run has seen was there, or is found already.
-            !was_seen
+            // A dry run remembers no new place of what it has found. Any other one may have seen it where it was before it was cut off, or
+            // before it was confirmed.
+            !self.run.dry_run || known.seen_run != Some(self.run.id)
         } else {
-            // A full run makes documents again that somebody deleted. A dry one remembers no new place of what it has found.
-            !self.run.is_full && (!was_seen || self.run.dry_run)
+            // A full run makes documents again that somebody deleted.
+            !self.run.is_full
         }
     }
 
@@ -101,7 +101,7 @@ impl RunRecorder<'_> {
         item: &FoundItem<'_>,
         version: &str,
     ) -> Result<(), RunFailure> {
-        // A dry run that was cut off finds it again.
+        // A run that was cut off may find it again.
         let was_counted = former.seen_run == Some(self.run.id);
         let more = if was_counted { SyncCounts::default() } else { as_it_was(former) };
         let more = SyncCounts { bytes: item.staged.bytes.cast_signed(), ..more };
