@@ -155,6 +155,7 @@ mod tests {
         let moved: Vec<_> = moved.map(|object| object.location.as_ref()).collect();
         assert_eq!(moved, ["own", "untagged"]);
     }
+
     #[test]
     fn of_a_bucket_without_end_no_more_is_remembered_and_nothing_was_moved() {
         let mut listed = ListedObjects::of(HashSet::from(["old".to_owned()]), 1);
