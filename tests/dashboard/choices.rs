@@ -40,9 +40,10 @@ fn next_page(html: &str) -> Option<String> {
 }
 
 /// The lines of the audit log that are of invitations, when it is asked for these alone and gone through page by page: each page asks for the
-/// same as the one before.
+/// same as the one before, and all but the first lead back to that.
 async fn count_of_invited(visits: &Visits<'_>) -> usize {
     const ASKED: &str = "/audit?action=member_invited&since=2020-01-31";
+    const BACK: &str = "href=\"audit?action=member_invited&#38;since=2020-01-31\">First page</a>";
     let mut count = 0;
     let mut next = Some(ASKED.to_owned());
     while let Some(address) = next {
@@ -53,6 +54,7 @@ async fn count_of_invited(visits: &Visits<'_>) -> usize {
         }
         let invited = html.matches("<td data-label=\"What\">member invited<").count();
         assert_eq!(html.matches("<td data-label=\"What\">").count(), invited, "no others: {html}");
+        assert_eq!(html.contains(BACK), address != ASKED, "{address}: {html}");
         count += invited;
         next = next_page(&html).map(|next| next.replace("&#38;", "&"));
     }
@@ -272,6 +274,10 @@ async fn of_many_members_and_invitations_all_are_listed_page_by_page() {
 
     // The editor's, too, which was accepted.
     assert_eq!(count_of_invited(&visits).await, 204);
+    let behind_all = page(&visits, &format!("/audit?after={}", uuid::Uuid::nil())).await;
+    for said in ["Nothing further has been noted.", "href=\"audit\">First page</a>"] {
+        assert!(behind_all.contains(said), "{said}: {behind_all}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -282,6 +282,14 @@ async fn the_audit_log_names_what_is_there_still_and_shows_its_id(mode: Mode) {
     for kept in ["value=\"member_invited\" selected", "type=\"date\" value=\"2020-01-31\""] {
         assert!(some.contains(kept), "{kept}: {some}");
     }
+    let timed = "/audit?since=2020-01-31T09%3A30%3A00Z&until=2020-01-31T09%3A45%3A00%2B01%3A00";
+    let timed = text_of(visits.get(timed).await).await;
+    for kept in
+        ["since\" autocomplete=\"off\" value=\"2020-01-31T09:30:00Z\"", "value=\"2020-01-31T09:45:00+01:00\""]
+    {
+        assert!(timed.contains(kept), "{kept}: {timed}");
+    }
+    assert!(timed.contains("Nothing like that has been noted."), "{timed}");
     assert!(
         page.contains(&format!("collection {}</td>", id(&collection))),
         "it has no name any more: {page}"

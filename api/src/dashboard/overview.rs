@@ -11,7 +11,7 @@ use lectern_derive::handler;
 use lectern_runtime::{Runtime, health};
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    ids::{JobId, UserId},
+    ids::{AuditEventId, JobId, UserId},
     model::{
         Json,
         audit::AuditAction,
@@ -97,12 +97,19 @@ struct AuditPage {
     asked: BTreeMap<&'static str, String>,
     /// The query of the next page.
     next: Option<String>,
+    /// That of the first page, where this is a further one.
+    first: Option<String>,
 }
 
 impl AuditPage {
     /// What was asked for under a name.
     fn asked(&self, name: &str) -> &str {
         self.asked.get(name).map_or("", String::as_str)
+    }
+
+    /// Whether a time was asked for under a name: a field for days would leave it out.
+    fn is_time(&self, name: &str) -> bool {
+        self.asked(name).parse::<Timestamp>().is_ok()
     }
 }
 
@@ -228,16 +235,15 @@ fn bar(date: &str, at: u64, count: u64, most: u64) -> DayBar {
 #[handler]
 pub(super) async fn audit(State(audit): State<AuditService>, visitor: Visitor, uri: Uri) -> ApiResult {
     let actor = visitor.actor();
-    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
+    let after: Option<AuditEventId> = parameter(&uri, "after").and_then(|after| after.parse().ok());
     let asked = asked_of_audit(&uri);
     let filter = audit_filter(|name| asked.get(name).cloned())?;
+    let before = after.map_or_else(Uuid::max, |after| *after.as_uuid());
     let mut events = audit.list(&actor, filter, before, ROWS + 1).await?;
     let has_more = events.len() > ROWS as usize;
     events.truncate(ROWS as usize);
-    let next = events.last().filter(|_| has_more).map(|last| {
-        let mut query = Serializer::new(String::new());
-        query.extend_pairs(&asked).append_pair("after", &last.id.to_string()).finish()
-    });
+    let next = events.last().filter(|_| has_more).map(|last| query_of_audit(&asked, Some(last.id)));
+    let first = after.map(|_| query_of_audit(&asked, None));
     let names = audit.names(&actor, &events).await?;
     let rows = events.into_iter().map(|event| AuditRow {
         at: event.at,
@@ -251,8 +257,8 @@ pub(super) async fn audit(State(audit): State<AuditService>, visitor: Visitor, u
         address: event.address.unwrap_or_default(),
     });
     let actions = AuditAction::ALL.iter().map(|action| (action.as_str(), action.as_str().replace('_', " ")));
-    let page =
-        AuditPage { rows: rows.collect(), actions: actions.collect(), asked, next, frame: visitor.frame };
+    let (rows, actions, frame) = (rows.collect(), actions.collect(), visitor.frame);
+    let page = AuditPage { frame, rows, actions, asked, next, first };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
@@ -263,6 +269,13 @@ fn asked_of_audit(uri: &Uri) -> BTreeMap<&'static str, String> {
         (!text.is_empty()).then_some((name, text))
     };
     ["actor", "action", "target", "since", "until"].into_iter().filter_map(asked).collect()
+}
+
+/// The query of what was asked for, behind a line of it or from its beginning.
+fn query_of_audit(asked: &BTreeMap<&'static str, String>, after: Option<AuditEventId>) -> String {
+    let after = after.map(|after| ("after", after.to_string()));
+    let pairs = asked.iter().map(|(name, text)| (*name, text.clone())).chain(after);
+    Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
 /// Who did what a line of the audit log tells, and by what.
@@ -383,10 +396,7 @@ pub(super) async fn retry(
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::{
-        ids::{ApiTokenId, AuditEventId},
-        model::audit::AuditDetails,
-    };
+    use lectern_shared::{ids::ApiTokenId, model::audit::AuditDetails};
 
     use super::*;
 
