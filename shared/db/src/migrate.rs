@@ -221,6 +221,11 @@ const STEPS: &[MigrationStep] = &[
         description: "what feeds call their entries",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0029_source_entries.sql")),
     },
+    MigrationStep {
+        version: 30,
+        description: "webhooks that nobody answers for",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0030_unvouched_webhooks.sql")),
+    },
 ];
 
 /// What the steps up to [`WHOLE_VERSION`] make of an empty database, in one script. The steps make tables, columns and indexes that later

@@ -36,5 +36,6 @@ mod tools;
 mod traces;
 mod upgrade;
 mod vectors;
+mod vouchers;
 mod webhooks;
 mod workspaces;
