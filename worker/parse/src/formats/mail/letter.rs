@@ -41,11 +41,6 @@ pub(super) struct LetterText {
 }
 
 impl LetterText {
-    /// That of a letter with this above its text, and so many attachments that are not read.
-    pub(super) fn under(head: String, unread: usize) -> Self {
-        Self { paragraphs: vec![head], unread, ..Self::default() }
-    }
-
     /// Adds what a letter says, with so many others `around` it, and then the letters that are attached to it.
     pub(super) fn add(
         &mut self,
@@ -53,14 +48,14 @@ impl LetterText {
         parts: &[MailPart<'_>],
         around: usize,
     ) -> Result<(), ParseAbort> {
-        let above = self.paragraphs.len();
+        let above = self.end();
         for part in bodies(parts) {
             self.add_body(&part.decoded(), part.charset(), part.kind == PartKind::Html)?;
         }
         let mut attached = Vec::new();
         for part in parts {
             let is_read = match part.kind {
-                PartKind::Message => self.add_attached(part, around)?,
+                PartKind::Message => self.add_attached(&part.decoded(), around)?,
                 PartKind::Attached => false,
                 PartKind::Plain | PartKind::Html | PartKind::Encrypted => continue,
             };
@@ -68,30 +63,49 @@ impl LetterText {
                 attached.push(part.name());
             }
         }
-        self.unread += attached.len();
-        self.paragraphs.insert(above, head(message, &attached, around > 0));
+        self.put_head(above, head(message, &attached, around > 0), attached.len());
         Ok(())
     }
 
     /// Adds a letter that is attached to one with so many others `around` it, under its subject. Whether it could be read.
-    fn add_attached(&mut self, part: &MailPart<'_>, around: usize) -> Result<bool, ParseAbort> {
-        if self.letters >= MAX_LETTERS || around >= MAX_AROUND {
+    pub(super) fn add_attached(&mut self, bytes: &[u8], around: usize) -> Result<bool, ParseAbort> {
+        if !self.may_open(around) {
             return Ok(false);
         }
-        self.letters += 1;
-        let bytes = part.decoded();
-        let Ok(MailParts { message, parts }) = MailParts::of(beginning(&bytes), MAX_INNER_HEAD) else {
+        let Ok(MailParts { message, parts }) = MailParts::of(beginning(bytes), MAX_INNER_HEAD) else {
             return Ok(false);
         };
         if is_sealed(&parts) {
             return Ok(false);
         }
-        let subject = title(&message);
-        let level = "#".repeat(around + 1);
-        self.paragraphs.push(format!("{level} {}", subject.as_deref().unwrap_or(UNNAMED)));
-        self.has_markdown = true;
+        self.begin(title(&message).as_deref(), around);
         self.add(&message, &parts, around + 1)?;
         Ok(true)
+    }
+
+    /// Whether one more attached letter may be opened, with so many others around the one that it is attached to. It counts from then on.
+    pub(super) fn may_open(&mut self, around: usize) -> bool {
+        let may_open = self.letters < MAX_LETTERS && around < MAX_AROUND;
+        self.letters += usize::from(may_open);
+        may_open
+    }
+
+    /// Begins an attached letter under its subject.
+    pub(super) fn begin(&mut self, subject: Option<&str>, around: usize) {
+        let level = "#".repeat(around + 1);
+        self.paragraphs.push(format!("{level} {}", subject.unwrap_or(UNNAMED)));
+        self.has_markdown = true;
+    }
+
+    /// The place behind all that was added.
+    pub(super) fn end(&self) -> usize {
+        self.paragraphs.len()
+    }
+
+    /// Puts what stands above a letter where that begins, and counts its attachments that were not read.
+    pub(super) fn put_head(&mut self, place: usize, head: String, unread: usize) {
+        self.unread += unread;
+        self.paragraphs.insert(place, head);
     }
 
     /// Adds a text, or what a page says.

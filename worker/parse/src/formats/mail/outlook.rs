@@ -1,6 +1,6 @@
 //! E-mails as Outlook saves them (MSG): a compound file with a stream for each text, and one for all that is short.
 //!
-//! Attachments are named and not read.
+//! Attachments are named and not read, unless they are e-mails: those that Outlook attached are folders of such streams themselves.
 
 use std::{
     collections::HashSet,
@@ -26,12 +26,17 @@ use crate::{
 pub(in crate::formats) const PROPERTIES: &str = "__properties_version1.0";
 /// How the folders of attachments begin.
 const ATTACHMENT: &str = "__attach_version1.0_";
-/// Most attachments that are looked at.
+/// What an attached e-mail is in, as Outlook attaches one.
+const MESSAGE: &str = "__substg1.0_3701000D/";
+/// The bytes of an attached file.
+const BYTES: &str = "__substg1.0_37010102";
+/// Most attachments that are looked at, those of attached e-mails included.
 const MAX_ATTACHMENTS: usize = 1_000;
 /// Most bytes that are read of what stands above the text. Files may say of many streams that they have the same content.
 const MAX_SHORT: u64 = 256 << 10;
-/// What stands before the first short property.
+/// What stands before the first short property: of the whole file, and of an e-mail that is attached.
 const PROPERTIES_HEAD: usize = 32;
+const INNER_HEAD: usize = 24;
 /// How long a short property is, with its tag and its flags.
 const PROPERTY_LEN: usize = 16;
 
@@ -50,6 +55,7 @@ const TO: [&str; 1] = ["0E04"];
 const CC: [&str; 1] = ["0E03"];
 const FILE: [&str; 3] = ["3707", "3704", "3001"];
 const CONTENT_ID: [&str; 1] = ["3712"];
+const MEDIA_TYPE: [&str; 1] = ["370E"];
 
 /// The text, and the page, as texts.
 const PLAIN: &str = "__substg1.0_1000";
@@ -62,23 +68,22 @@ const RTF: &str = "__substg1.0_10090102";
 const TICKS: i64 = 10_000_000;
 const UNIX_EPOCH: i64 = 11_644_473_600;
 
-/// Reads such an e-mail.
+/// Reads such an e-mail, in a file of so many bytes.
 pub(in crate::formats) fn parse<F: Read + Seek>(
     file: CompoundFile<F>,
+    size: u64,
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
 ) -> Result<(), ParseAbort> {
-    let mut letter = OutlookLetter::of(file);
+    let mut file = OutlookFile { container: file, attachments: MAX_ATTACHMENTS, left: size };
+    let mut letter = OutlookLetter::of(&mut file, String::new(), 0);
     let body = letter.body();
     if body.is_none() {
         letter.check_text()?;
     }
     let subject = letter.short("", &SUBJECT);
-    let attached = letter.attached();
-    let mut read = LetterText::under(letter.head(subject.as_deref(), &attached), attached.len());
-    if let Some(OutlookBody { bytes, charset, is_page }) = body {
-        read.add_body(&bytes, charset, is_page)?;
-    }
+    let mut read = LetterText::default();
+    letter.add_to(&mut read, subject.as_deref(), body)?;
     let title = subject.as_deref().and_then(titled);
     let structure = if read.has_markdown { TextMarkup::Markdown } else { TextMarkup::Plain };
     output.about(SourceMetadata { title, structure, ..SourceMetadata::default() })?;
@@ -98,29 +103,52 @@ impl OutlookBody {
     }
 }
 
+/// A file, and what may still be read of it.
+struct OutlookFile<F> {
+    container: CompoundFile<F>,
+    /// How many attachments may be looked at.
+    attachments: usize,
+    /// How many bytes may be read. Each stream is read once, so that only what many share can come to more than the file has.
+    left: u64,
+}
+
+impl<F: Read + Seek> OutlookFile<F> {
+    /// What is in a stream, at most so many bytes of it, if there is one that can be read.
+    fn stream(&mut self, path: &str, longest: u64) -> Option<Vec<u8>> {
+        let stream = self.container.open_stream(path).ok()?;
+        let left = self.left.checked_sub(stream.len().min(longest));
+        self.left = left.unwrap_or_default();
+        left?;
+        let mut bytes = Vec::new();
+        stream.take(longest).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+}
+
 /// An e-mail in its file.
-struct OutlookLetter<F> {
-    file: CompoundFile<F>,
+struct OutlookLetter<'f, F> {
+    file: &'f mut OutlookFile<F>,
+    /// The folder that it is in; empty for what is not attached.
+    folder: String,
+    /// How many others are around it.
+    around: usize,
     /// All short properties.
     properties: Vec<u8>,
     /// The encoding of texts that are not in UTF-16.
     charset: Option<&'static str>,
 }
 
-impl<F: Read + Seek> OutlookLetter<F> {
-    fn of(file: CompoundFile<F>) -> Self {
-        let mut letter = Self { file, properties: Vec::new(), charset: None };
+impl<'f, F: Read + Seek> OutlookLetter<'f, F> {
+    fn of(file: &'f mut OutlookFile<F>, folder: String, around: usize) -> Self {
+        let mut letter = Self { file, folder, around, properties: Vec::new(), charset: None };
         letter.properties = letter.stream(PROPERTIES, MAX_SHORT).unwrap_or_default();
         letter.charset = letter.charset_in(TEXT_CODEPAGE);
         letter
     }
 
-    /// What is in a stream, at most so many bytes of it, if there is one that can be read.
+    /// What is in a stream of its own, at most so many bytes of it, if there is one that can be read.
     fn stream(&mut self, path: &str, longest: u64) -> Option<Vec<u8>> {
-        let stream = self.file.open_stream(path).ok()?;
-        let mut bytes = Vec::new();
-        stream.take(longest).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
+        self.file.stream(&format!("{}{path}", self.folder), longest)
     }
 
     /// A text, if something is in it: in UTF-16, or else in the encoding of the others.
@@ -144,7 +172,8 @@ impl<F: Read + Seek> OutlookLetter<F> {
 
     /// The value of a short property.
     fn property(&self, tag: u32) -> Option<[u8; 8]> {
-        let mut entries = self.properties.get(PROPERTIES_HEAD..)?.chunks_exact(PROPERTY_LEN);
+        let head = if self.around > 0 { INNER_HEAD } else { PROPERTIES_HEAD };
+        let mut entries = self.properties.get(head..)?.chunks_exact(PROPERTY_LEN);
         entries.find(|entry| entry.starts_with(&tag.to_le_bytes()))?.get(8..)?.try_into().ok()
     }
 
@@ -178,7 +207,7 @@ impl<F: Read + Seek> OutlookLetter<F> {
 
     /// Refuses an e-mail without a text, if it has one that cannot be read.
     fn check_text(&mut self) -> Result<(), ParseError> {
-        let what = if self.file.is_stream(RTF) {
+        let what = if self.file.container.is_stream(format!("{}{RTF}", self.folder)) {
             "an e-mail of Outlook whose text is in RTF alone. Save it as EML, text or PDF and add that"
         } else if self.short("", &KIND).is_some_and(|kind| kind.starts_with("IPM.Note.SMIME")) {
             "an e-mail that is encrypted. Open it, save its text and add that"
@@ -188,26 +217,87 @@ impl<F: Read + Seek> OutlookLetter<F> {
         Err(ParseError::Unsupported(what.to_owned()))
     }
 
-    /// The names of its attachments, without the pictures that its page shows.
-    fn attached(&mut self) -> Vec<String> {
-        let page =
-            self.page().map(|page| String::from_utf8_lossy(&page.bytes).into_owned()).unwrap_or_default();
-        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '>' | ')' | '&');
-        let shown: HashSet<&str> =
-            page.split("cid:").skip(1).filter_map(|rest| rest.split(ends).next()).collect();
-        let entries = self.file.read_root_storage();
-        let folders = entries.filter(|entry| entry.is_storage() && entry.name().starts_with(ATTACHMENT));
-        let folders: Vec<String> =
-            folders.map(|entry| format!("{}/", entry.name())).take(MAX_ATTACHMENTS).collect();
-        let mut names = Vec::with_capacity(folders.len());
-        for folder in folders {
-            let id = self.short(&folder, &CONTENT_ID);
-            if id.is_none_or(|id| !shown.contains(id.as_str())) {
-                let name = self.short(&folder, &FILE).as_deref().and_then(file_name::in_one_line);
-                names.push(name.unwrap_or_else(|| "attachment".to_owned()));
-            }
+    /// Adds what it says, the e-mails that are attached to it, and above all that who wrote what to whom.
+    fn add_to(
+        &mut self,
+        read: &mut LetterText,
+        subject: Option<&str>,
+        body: Option<OutlookBody>,
+    ) -> Result<(), ParseAbort> {
+        let above = read.end();
+        let shown = self.shown(body.as_ref());
+        if let Some(OutlookBody { bytes, charset, is_page }) = body {
+            read.add_body(&bytes, charset, is_page)?;
         }
-        names
+        let mut unread = Vec::new();
+        for folder in self.attachments() {
+            let id = self.short(&folder, &CONTENT_ID);
+            if id.is_some_and(|id| shown.contains(&id)) || self.add_attached(read, &folder)? {
+                continue;
+            }
+            let name = self.short(&folder, &FILE).as_deref().and_then(file_name::in_one_line);
+            unread.push(name.unwrap_or_else(|| "attachment".to_owned()));
+        }
+        read.put_head(above, self.head(subject, &unread), unread.len());
+        Ok(())
+    }
+
+    /// The ids of the pictures that its page shows.
+    fn shown(&mut self, body: Option<&OutlookBody>) -> HashSet<String> {
+        let ids_in = |page: &OutlookBody| {
+            let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '>' | ')' | '&');
+            let text = String::from_utf8_lossy(&page.bytes);
+            let ids = text.split("cid:").skip(1).filter_map(|rest| rest.split(ends).next());
+            ids.map(str::to_owned).collect::<HashSet<String>>()
+        };
+        match body {
+            Some(body) if body.is_page => ids_in(body),
+            Some(_) => self.page().as_ref().map(ids_in).unwrap_or_default(),
+            None => HashSet::new(),
+        }
+    }
+
+    /// The folders of its attachments, of which no more are looked at than may be.
+    fn attachments(&mut self) -> Vec<String> {
+        let Ok(entries) = self.file.container.read_storage(&self.folder) else { return Vec::new() };
+        let folders = entries.filter(|entry| entry.is_storage() && entry.name().starts_with(ATTACHMENT));
+        let folders = folders.map(|entry| format!("{}/", entry.name()));
+        let folders: Vec<String> = folders.take(self.file.attachments).collect();
+        self.file.attachments -= folders.len();
+        folders
+    }
+
+    /// Adds what is attached in a folder, if that is an e-mail that can be read.
+    fn add_attached(&mut self, read: &mut LetterText, folder: &str) -> Result<bool, ParseAbort> {
+        let inner = format!("{}{folder}{MESSAGE}", self.folder);
+        if !self.file.container.is_stream(format!("{inner}{PROPERTIES}")) {
+            return self.add_file(read, folder);
+        }
+        if !read.may_open(self.around) {
+            return Ok(false);
+        }
+        let mut letter = OutlookLetter::of(self.file, inner, self.around + 1);
+        let body = letter.body();
+        let is_sealed = body.is_none() && letter.check_text().is_err();
+        let subject = letter.short("", &SUBJECT);
+        if is_sealed || letter.file.left == 0 {
+            return Ok(false);
+        }
+        read.begin(subject.as_deref().and_then(titled).as_deref(), self.around);
+        letter.add_to(read, None, body)?;
+        Ok(true)
+    }
+
+    /// Adds an attached file, if that is an e-mail as mail servers have it.
+    fn add_file(&mut self, read: &mut LetterText, folder: &str) -> Result<bool, ParseAbort> {
+        let kind = self.short(folder, &MEDIA_TYPE).map(|kind| kind.to_ascii_lowercase());
+        if !kind.is_some_and(|kind| matches!(kind.as_str(), "message/rfc822" | "message/global")) {
+            return Ok(false);
+        }
+        match self.stream(&format!("{folder}{BYTES}"), u64::MAX) {
+            Some(bytes) => read.add_attached(&bytes, self.around),
+            None => Ok(false),
+        }
     }
 
     /// What stands above its text, line by line.

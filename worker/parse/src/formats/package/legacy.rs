@@ -33,7 +33,7 @@ pub(super) fn parse(
         return workbook::parse(bytes, options, output);
     }
     if has(outlook::PROPERTIES) {
-        return outlook::parse(container, options, output);
+        return outlook::parse(container, bytes.len() as u64, options, output);
     }
     if has("WordDocument") {
         unsupported("a document of Word 97 to 2003. Save it as DOCX or PDF and add that")

@@ -6,6 +6,9 @@ use cfb::CompoundFile;
 
 use super::{super::outlook, *};
 
+/// 2026-11-28 in ticks since 1601.
+const SENT: u64 = (1_795_852_800 + 11_644_473_600) * 10_000_000;
+
 /// A file of these streams, in these folders, and of short properties: the number and the type of each, and its value.
 fn file(folders: &[&str], streams: &[(&str, &[u8])], short: &[(u32, u64)]) -> Vec<u8> {
     let mut file = CompoundFile::create(Cursor::new(Vec::new())).unwrap();
@@ -15,14 +18,49 @@ fn file(folders: &[&str], streams: &[(&str, &[u8])], short: &[(u32, u64)]) -> Ve
     for (path, content) in streams {
         file.create_stream(path).unwrap().write_all(content).unwrap();
     }
-    let mut properties = vec![0; 32];
+    file.create_stream("/__properties_version1.0").unwrap().write_all(&properties(32, short)).unwrap();
+    file.into_inner().into_inner()
+}
+
+/// Short properties behind so many bytes.
+fn properties(head: usize, short: &[(u32, u64)]) -> Vec<u8> {
+    let mut properties = vec![0; head];
     for (tag, value) in short {
         properties.extend(tag.to_le_bytes());
         properties.extend([6, 0, 0, 0]);
         properties.extend(value.to_le_bytes());
     }
-    file.create_stream("/__properties_version1.0").unwrap().write_all(&properties).unwrap();
+    properties
+}
+
+/// A file of these streams, with the folders that they are in.
+fn file_of(streams: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut file = CompoundFile::create(Cursor::new(Vec::new())).unwrap();
+    for (path, content) in streams {
+        let (folder, _) = path.rsplit_once('/').unwrap();
+        file.create_storage_all(format!("/{folder}")).unwrap();
+        file.create_stream(path).unwrap().write_all(content).unwrap();
+    }
     file.into_inner().into_inner()
+}
+
+/// The folder of an attachment, and of the e-mail that Outlook attached there.
+fn attachment(number: usize) -> String {
+    format!("/__attach_version1.0_#{number:08}")
+}
+
+fn attached(number: usize) -> String {
+    format!("{}/__substg1.0_3701000D", attachment(number))
+}
+
+/// The streams of an e-mail with this subject, in a folder.
+fn letter(folder: &str, subject: &str, text: &str) -> Vec<(String, Vec<u8>)> {
+    let head = if folder.is_empty() { 32 } else { 24 };
+    vec![
+        (format!("{folder}/__properties_version1.0"), properties(head, &[(0x0039_0040, SENT)])),
+        (format!("{folder}/__substg1.0_0037001F"), wide(subject)),
+        (format!("{folder}/__substg1.0_1000001F"), wide(text)),
+    ]
 }
 
 fn wide(text: &str) -> Vec<u8> {
@@ -30,9 +68,14 @@ fn wide(text: &str) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Result<ReadMail, ParseError> {
+    read_as(bytes, bytes.len() as u64)
+}
+
+/// Reads a file as if it had so many bytes.
+fn read_as(bytes: &[u8], size: u64) -> Result<ReadMail, ParseError> {
     let file = CompoundFile::open(Cursor::new(bytes)).unwrap();
     let options = ParseOptions::default();
-    collected(options.max_chars, |output| outlook::parse(file, &options, output))
+    collected(options.max_chars, |output| outlook::parse(file, size, &options, output))
 }
 
 #[test]
@@ -52,9 +95,7 @@ fn an_e_mail_of_outlook_is_read_as_others_are() {
     ];
     let streams: Vec<(&str, &[u8])> = streams.iter().map(|(path, bytes)| (*path, bytes.as_slice())).collect();
     let folders = ["/__attach_version1.0_#00000000", "/__attach_version1.0_#00000001"];
-    // 2026-11-28 in ticks since 1601.
-    let sent = (1_795_852_800 + 11_644_473_600) * 10_000_000;
-    let read = read(&file(&folders, &streams, &[(0x0039_0040, sent)])).unwrap();
+    let read = read(&file(&folders, &streams, &[(0x0039_0040, SENT)])).unwrap();
     assert_eq!(
         read.text,
         "Subject: Grüße from the mill\n\
@@ -105,4 +146,75 @@ fn an_e_mail_of_outlook_without_a_text_that_can_be_read_says_why() {
     }
     let whole = file(&[], &[("/__substg1.0_1000001E", &b"Words."[..])], &[]);
     assert_eq!(read(&whole).unwrap().text, "Words.");
+}
+
+#[test]
+fn e_mails_that_are_attached_to_one_of_outlook_are_sections_under_their_subjects() {
+    let [forwarded, rtf, file] = [attached(0), attached(1), attachment(2)];
+    let inner = format!("{forwarded}{}", attached(1));
+    let mut streams = letter("", "Fwd", "What do you think?");
+    streams.extend(letter(&forwarded, "Re: the mill", "See below."));
+    streams.extend(letter(&inner, "Weir", "The weir leaks."));
+    streams.extend([
+        (format!("{forwarded}/__substg1.0_0C1A001F"), wide("Bob")),
+        (format!("{forwarded}{}/__substg1.0_3707001F", attachment(0)), wide("plan.pdf")),
+        (format!("{rtf}/__properties_version1.0"), properties(24, &[])),
+        (format!("{rtf}/__substg1.0_10090102"), b"rtf".to_vec()),
+        (format!("{}/__substg1.0_3001001F", attachment(1)), wide("In RTF")),
+        (format!("{file}/__substg1.0_370E001F"), wide("message/rfc822")),
+        (
+            format!("{file}/__substg1.0_37010102"),
+            b"Subject: Mail\nFrom: eve@example.com\n\nWords.\n".to_vec(),
+        ),
+    ]);
+    let read = read(&file_of(&streams)).unwrap();
+    let date = "Date: 2026-11-28T08:00:00Z";
+    assert_eq!(
+        read.text,
+        format!(
+            "Subject: Fwd\n{date}\nAttachments: In RTF\n\nWhat do you think?\n\n\
+             # Re: the mill\n\nFrom: Bob\n{date}\nAttachments: plan.pdf\n\nSee below.\n\n\
+             ## Weir\n\n{date}\n\nThe weir leaks.\n\n\
+             # Mail\n\nFrom: eve@example.com\n\nWords."
+        )
+    );
+    assert_eq!(read.about.structure, TextMarkup::Markdown);
+    assert_eq!(read.about.title.as_deref(), Some("Fwd"));
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 2)]);
+}
+
+#[test]
+fn of_e_mails_within_each_other_or_beside_so_many_are_read_as_of_others() {
+    let mut streams = letter("", "Top", "Words.");
+    let mut folder = String::new();
+    for depth in 1..=MAX_AROUND + 1 {
+        folder.push_str(&attached(0));
+        streams.extend(letter(&folder, &format!("Depth {depth}"), "Words."));
+    }
+    let read = read(&file_of(&streams)).unwrap();
+    assert!(read.text.contains(&format!("Depth {MAX_AROUND}")), "{}", read.text);
+    assert!(!read.text.contains(&format!("Depth {}", MAX_AROUND + 1)), "{}", read.text);
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 1)]);
+
+    let mut streams = letter("", "Top", "Words.");
+    for number in 0..MAX_LETTERS + 2 {
+        streams.extend(letter(&attached(number), "Beside", "Words."));
+    }
+    let read = self::read(&file_of(&streams)).unwrap();
+    assert_eq!(read.text.matches("# Beside").count(), MAX_LETTERS);
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 2)]);
+}
+
+#[test]
+fn e_mails_that_share_what_they_say_are_not_read_to_more_than_their_file_has() {
+    let long = "Words. ".repeat(1_000);
+    let mut streams = letter("", "Top", "The text.");
+    for number in 0..3 {
+        streams.extend(letter(&attached(number), "Beside", &long));
+    }
+    let size = 2 * long.len() as u64 + 1_000;
+    let read = read_as(&file_of(&streams), size).unwrap();
+    assert!(read.text.contains("The text."), "{:.500}", read.text);
+    assert_eq!(read.text.matches("# Beside").count(), 1, "{:.500}", read.text);
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 2)]);
 }
