@@ -43,7 +43,7 @@ pub(crate) enum ModelCommand {
 }
 
 pub(crate) async fn run(settings: &Settings, command: ModelCommand) -> Result<(), FatalError> {
-    let ModelHubSettings { address, token, offline, cache } = settings.embedding.hub.clone();
+    let ModelHubSettings { address, token, offline, cache, .. } = settings.embedding.hub.clone();
     let hub = ModelHub::new(address, token, cache)?.offline(offline);
     match command {
         ModelCommand::Pull { model, reranker } => {
@@ -107,7 +107,7 @@ impl ModelPurpose<'_> {
         match self {
             Self::Embed(settings) => {
                 let (threads, precision) = (settings.threads, settings.precision);
-                let open = move || LocalEmbedder::open(&folder, &name, threads, precision);
+                let open = move || LocalEmbedder::open(&folder, &name, threads, precision, None);
                 let embedder = tokio::task::spawn_blocking(open).await??;
                 embedder.embed_question("lectern").await?;
                 let EmbeddingSpace { dimensions, .. } = embedder.space();
@@ -115,7 +115,7 @@ impl ModelPurpose<'_> {
             }
             Self::Rerank(settings) => {
                 let threads = settings.threads;
-                let open = move || LocalReranker::open(&folder, &name, threads);
+                let open = move || LocalReranker::open(&folder, &name, threads, None);
                 let reranker = tokio::task::spawn_blocking(open).await??;
                 let word = || "lectern".to_owned();
                 let scores = reranker.score(word(), vec![word()], Duration::MAX);

@@ -19,6 +19,7 @@ pub mod model;
 pub mod open_files;
 pub mod redis;
 pub mod retry;
+pub mod scratch_file;
 pub mod secrets;
 pub mod shutdown;
 pub mod telemetry;

@@ -31,7 +31,7 @@ fn main() {
         _ => EmbeddingPrecision::Auto,
     };
     let started = Instant::now();
-    let embedder = LocalEmbedder::open(Path::new(folder), "bench", 1, precision).expect("a model");
+    let embedder = LocalEmbedder::open(Path::new(folder), "bench", 1, precision, None).expect("a model");
     let opened = started.elapsed();
     let texts = match arguments.get(1) {
         Some(file) => {

@@ -302,8 +302,8 @@ async fn local(
     folder: std::path::PathBuf,
     name: String,
 ) -> Result<Arc<dyn Embedder>, OpenError> {
-    let (threads, precision) = (settings.threads, settings.precision);
-    let open = move || LocalEmbedder::open(&folder, &name, threads, precision);
+    let (threads, precision, scratch) = (settings.threads, settings.precision, settings.hub.scratch.clone());
+    let open = move || LocalEmbedder::open(&folder, &name, threads, precision, Some(&scratch));
     let opened = tokio::task::spawn_blocking(open).await;
     let embedder = opened.map_err(|_| EmbedError::Stopped(lectern_shared::compute::ComputeStopped))??;
     Ok(match &settings.languages {

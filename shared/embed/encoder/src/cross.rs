@@ -3,11 +3,12 @@
 
 use std::{
     fmt,
-    io::{Read, Seek},
+    fs::File,
+    io::{self, Read, Seek},
 };
 
 use crate::{
-    EncoderScratch, InstructionSet, ModelShape, NetworkLayout, TokensError, WeightPrecision, WeightsError,
+    EncodeError, EncoderScratch, InstructionSet, ModelShape, NetworkLayout, WeightPrecision, WeightsError,
     weights::TensorFile,
 };
 
@@ -104,25 +105,33 @@ impl CrossEncoder {
         Ok(Self { layout, shape: *shape, head: ClassificationHead::load(file, shape)? })
     }
 
+    /// Moves the rows of the vocabulary to a file; see [`Encoder::move_words_to`](super::Encoder::move_words_to).
+    ///
+    /// # Errors
+    /// The file cannot be had or written; they stay in memory.
+    pub fn move_words_to(&mut self, file: impl FnOnce(u64) -> io::Result<File>) -> io::Result<()> {
+        self.layout.move_words_to(file)
+    }
+
     /// How well two texts go together, as the model's raw score (a logit: any number, the larger the better), given their tokens
     /// one behind the other with those that the model's tokenizer adds, and of each token the segment that it is of.
     ///
     /// Computes on this thread only, for some milliseconds. Memory grows with the tokens, not with their square.
     ///
     /// # Errors
-    /// The tokens are none, too many, or not the model's.
+    /// The tokens are none, too many, or not the model's; or the rows of the vocabulary cannot be read.
     pub fn score(
         &self,
         tokens: &[u32],
         segments: &[u32],
         scratch: &mut EncoderScratch,
-    ) -> Result<f32, TokensError> {
+    ) -> Result<f32, EncodeError> {
         self.shape.check(tokens)?;
         let state = match &self.layout {
             NetworkLayout::Wide(network) => network.first_state(tokens, segments, scratch),
             NetworkLayout::Narrow(network) => network.first_state(tokens, segments, scratch),
             NetworkLayout::Plain(network) => network.first_state(tokens, segments, scratch),
-        };
+        }?;
         Ok(self.head.apply(&state))
     }
 }

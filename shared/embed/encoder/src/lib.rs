@@ -18,7 +18,8 @@ mod weights;
 
 use std::{
     fmt,
-    io::{Read, Seek},
+    fs::File,
+    io::{self, Read, Seek},
 };
 
 pub use self::{
@@ -64,6 +65,17 @@ pub enum TokensError {
     /// The model has no such token.
     #[error("the model's vocabulary has {1} tokens, and none with the number {0}")]
     Unknown(u32, usize),
+}
+
+/// Why a model could not compute.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    /// The tokens are not what it takes.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+    /// The file with the rows of its vocabulary cannot be read.
+    #[error("the rows of the model's vocabulary cannot be read: {0}")]
+    Words(#[from] io::Error),
 }
 
 /// A model, ready to embed. Immutable: any number of threads may use it at once, each with a [`EncoderScratch`] of its own.
@@ -114,6 +126,16 @@ impl NetworkLayout {
     }
 }
 
+impl NetworkLayout {
+    fn move_words_to(&mut self, file: impl FnOnce(u64) -> io::Result<File>) -> io::Result<()> {
+        match self {
+            Self::Wide(network) => network.move_words_to(file),
+            Self::Narrow(network) => network.move_words_to(file),
+            Self::Plain(network) => network.move_words_to(file),
+        }
+    }
+}
+
 impl ModelShape {
     /// Refuses tokens that a model of this shape cannot take.
     fn check(&self, tokens: &[u32]) -> Result<(), TokensError> {
@@ -160,23 +182,33 @@ impl Encoder {
         &self.shape
     }
 
+    /// Moves the rows of the vocabulary, which are half of a small model and most of a multilingual one, to an empty file that nobody
+    /// else writes to, made for so many bytes. Of these a text needs those of its tokens alone, which it reads from there.
+    ///
+    /// # Errors
+    /// The file cannot be had or written; they stay in memory.
+    pub fn move_words_to(&mut self, file: impl FnOnce(u64) -> io::Result<File>) -> io::Result<()> {
+        self.layout.move_words_to(file)
+    }
+
     /// The vector of a text, given its tokens with those that the model's tokenizer adds. Of unit length.
     ///
     /// Computes on this thread only, for some milliseconds. Memory grows with the tokens, not with their square.
     ///
     /// # Errors
-    /// The tokens are none, too many, or not the model's.
+    /// The tokens are none, too many, or not the model's; or the rows of the vocabulary cannot be read.
     pub fn embed(
         &self,
         tokens: &[u32],
         pooling: PoolingMode,
         scratch: &mut EncoderScratch,
-    ) -> Result<Vec<f32>, TokensError> {
+    ) -> Result<Vec<f32>, EncodeError> {
         self.shape.check(tokens)?;
-        Ok(match &self.layout {
+        let vector = match &self.layout {
             NetworkLayout::Wide(network) => network.embed(tokens, pooling, scratch),
             NetworkLayout::Narrow(network) => network.embed(tokens, pooling, scratch),
             NetworkLayout::Plain(network) => network.embed(tokens, pooling, scratch),
-        })
+        };
+        Ok(vector?)
     }
 }

@@ -1,5 +1,11 @@
 //! Weights as they are kept: in `f32`, or in whole numbers of eight bits.
 
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    os::unix::fs::FileExt as _,
+};
+
 use pulp::Arch;
 
 use crate::{
@@ -63,62 +69,107 @@ impl<const M: usize> LinearLayer<M> {
     }
 }
 
-/// `[vocabulary, hidden]`: what each token of the vocabulary starts with.
+/// `[vocabulary, hidden]`: what each token of the vocabulary starts with, a row of bytes for each.
 #[derive(Debug)]
-pub(crate) enum WordTable {
-    F32 {
-        rows: Vec<f32>,
-        hidden: usize,
-    },
-    Int8 {
-        rows: Vec<i8>,
-        /// What 1 stands for, for each token.
-        scales: Vec<f32>,
-        hidden: usize,
-    },
+pub(crate) struct WordTable {
+    format: WordFormat,
+    hidden: usize,
+    rows: WordRows,
+}
+
+/// How a row of a [`WordTable`] is written, little-endian.
+#[derive(Debug, Clone, Copy)]
+enum WordFormat {
+    /// `f32` × hidden.
+    F32,
+    /// What 1 stands for (`f32`), then `i8` × hidden.
+    Int8,
+}
+
+/// Where the rows of a [`WordTable`] are.
+#[derive(Debug)]
+enum WordRows {
+    Memory(Vec<u8>),
+    File(File),
 }
 
 impl WordTable {
     /// A table of no rows yet, of `hidden` numbers each, which is not 0.
     pub(crate) fn with_capacity(layout: LinearLayout, vocabulary: usize, hidden: usize) -> Self {
-        match layout {
-            LinearLayout::F32 => Self::F32 { rows: Vec::with_capacity(vocabulary * hidden), hidden },
-            LinearLayout::Int8(_) => Self::Int8 {
-                rows: Vec::with_capacity(vocabulary * hidden),
-                scales: Vec::with_capacity(vocabulary),
-                hidden,
-            },
-        }
+        let format = match layout {
+            LinearLayout::F32 => WordFormat::F32,
+            LinearLayout::Int8(_) => WordFormat::Int8,
+        };
+        let rows = WordRows::Memory(Vec::with_capacity(vocabulary * format.row_bytes(hidden)));
+        Self { format, hidden, rows }
     }
 
-    /// Adds rows.
+    /// Adds rows to a table in memory.
     pub(crate) fn extend(&mut self, more: &[f32]) {
-        match self {
-            Self::F32 { rows, .. } => rows.extend_from_slice(more),
-            Self::Int8 { rows, scales, hidden } => {
-                for row in more.chunks_exact(*hidden) {
+        let WordRows::Memory(rows) = &mut self.rows else { return };
+        match self.format {
+            WordFormat::F32 => rows.extend(more.iter().flat_map(|number| number.to_le_bytes())),
+            WordFormat::Int8 => {
+                for row in more.chunks_exact(self.hidden) {
                     let (scale, row) = quantized_row(row);
-                    scales.push(scale);
-                    rows.extend(row);
+                    rows.extend(scale.to_le_bytes());
+                    rows.extend(row.into_iter().map(i8::cast_unsigned));
                 }
             }
         }
     }
 
-    /// Writes a token's row into one lane of a panel.
-    pub(crate) fn write<const N: usize>(&self, token: usize, panel: &mut [[f32; N]], lane: usize) {
+    /// Moves the rows from memory to an empty file, made for so many bytes. They stay where they are when they cannot be written.
+    pub(crate) fn move_to(&mut self, file: impl FnOnce(u64) -> io::Result<File>) -> io::Result<()> {
+        if let WordRows::Memory(rows) = &self.rows {
+            let mut file = file(rows.len() as u64)?;
+            file.write_all(rows)?;
+            self.rows = WordRows::File(file);
+        }
+        Ok(())
+    }
+
+    /// Writes a token's row into one lane of a panel. `memory` is kept from one token to the next.
+    pub(crate) fn write<const N: usize>(
+        &self,
+        token: usize,
+        panel: &mut [[f32; N]],
+        lane: usize,
+        memory: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let length = self.format.row_bytes(self.hidden);
+        let row = match &self.rows {
+            WordRows::Memory(rows) => &rows[token * length..][..length],
+            WordRows::File(file) => {
+                memory.resize(length, 0);
+                file.read_exact_at(memory, (token * length) as u64)?;
+                memory
+            }
+        };
+        match self.format {
+            WordFormat::F32 => {
+                for (to, number) in panel.iter_mut().zip(row.as_chunks().0) {
+                    to[lane] = f32::from_le_bytes(*number);
+                }
+            }
+            WordFormat::Int8 => {
+                let (scale, row) = row.split_first_chunk().unwrap_or((&[0; 4], &[]));
+                let scale = f32::from_le_bytes(*scale);
+                for (to, number) in panel.iter_mut().zip(row) {
+                    to[lane] = f32::from(number.cast_signed()) * scale;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl WordFormat {
+    /// The bytes of a row of `hidden` numbers.
+    const fn row_bytes(self, hidden: usize) -> usize {
         match self {
-            Self::F32 { rows, hidden } => {
-                for (to, number) in panel.iter_mut().zip(&rows[token * hidden..][..*hidden]) {
-                    to[lane] = *number;
-                }
-            }
-            Self::Int8 { rows, scales, hidden } => {
-                let scale = scales[token];
-                for (to, number) in panel.iter_mut().zip(&rows[token * hidden..][..*hidden]) {
-                    to[lane] = f32::from(*number) * scale;
-                }
-            }
+            Self::F32 => size_of::<f32>() * hidden,
+            Self::Int8 => size_of::<f32>() + hidden,
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{
     fmt,
-    io::{Read, Seek},
+    fs::File,
+    io::{self, Read, Seek},
 };
 
 use pulp::Arch;
@@ -29,6 +30,8 @@ pub struct EncoderScratch {
     inner: Vec<f32>,
     attention: AttentionScratch,
     quantized: QuantizedPanels,
+    /// The row of a token that is read from a file.
+    word: Vec<u8>,
 }
 
 impl fmt::Debug for EncoderScratch {
@@ -126,14 +129,19 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         })
     }
 
+    /// Moves the rows of the vocabulary to an empty file, made for so many bytes.
+    pub(crate) fn move_words_to(&mut self, file: impl FnOnce(u64) -> io::Result<File>) -> io::Result<()> {
+        self.words.move_to(file)
+    }
+
     /// The vector of a text. The tokens are the model's, and no more than it has positions.
     pub(crate) fn embed(
         &self,
         tokens: &[u32],
         pooling: PoolingMode,
         scratch: &mut EncoderScratch,
-    ) -> Vec<f32> {
-        pool(self.encode(tokens, &[], scratch), tokens.len(), self.hidden, pooling)
+    ) -> io::Result<Vec<f32>> {
+        Ok(pool(self.encode(tokens, &[], scratch)?, tokens.len(), self.hidden, pooling))
     }
 
     /// The last state of the first token of texts that stand one behind the other. `segments` tells for each token which text it
@@ -143,9 +151,9 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         tokens: &[u32],
         segments: &[u32],
         scratch: &mut EncoderScratch,
-    ) -> Vec<f32> {
-        let states = self.encode(tokens, segments, scratch);
-        states.iter().take(self.hidden).map(|row| row[0]).collect()
+    ) -> io::Result<Vec<f32>> {
+        let states = self.encode(tokens, segments, scratch)?;
+        Ok(states.iter().take(self.hidden).map(|row| row[0]).collect())
     }
 
     /// The last states of all tokens.
@@ -154,7 +162,7 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         tokens: &[u32],
         segments: &[u32],
         scratch: &'s mut EncoderScratch,
-    ) -> &'s [[f32; N]] {
+    ) -> io::Result<&'s [[f32; N]]> {
         let panels = tokens.len().div_ceil(N);
         let hidden = self.hidden;
         let states = panels_of::<N>(&mut scratch.states, panels * hidden);
@@ -162,7 +170,7 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         let mixed = panels_of::<N>(&mut scratch.mixed, panels * hidden);
         let inner = panels_of::<N>(&mut scratch.inner, panels * self.inner);
         let quantized = &mut scratch.quantized;
-        self.look_up(tokens, segments, states);
+        self.look_up(tokens, segments, states, &mut scratch.word)?;
         self.normalize(&self.norm, states);
         let width = hidden / self.heads;
         for layer in &self.layers {
@@ -184,17 +192,23 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
             layer.outer.apply::<N, C, P>(self.arch, inner, states, MatmulEpilogue::Add, quantized);
             self.normalize(&layer.outer_norm, states);
         }
-        states
+        Ok(states)
     }
 
     /// Writes what each token starts with; zeros for those that only fill up the last panel.
-    fn look_up(&self, tokens: &[u32], segments: &[u32], states: &mut [[f32; N]]) {
+    fn look_up(
+        &self,
+        tokens: &[u32],
+        segments: &[u32],
+        states: &mut [[f32; N]],
+        word: &mut Vec<u8>,
+    ) -> io::Result<()> {
         let hidden = self.hidden;
         for (tokens, (number, panel)) in tokens.chunks(N).zip(states.chunks_exact_mut(hidden).enumerate()) {
             panel.fill([0.0; N]);
             for (lane, token) in tokens.iter().enumerate() {
                 let position = &self.positions[(number * N + lane) * hidden..][..hidden];
-                self.words.write(*token as usize, panel, lane);
+                self.words.write(*token as usize, panel, lane, word)?;
                 for (row, position) in panel.iter_mut().zip(position) {
                     row[lane] += position;
                 }
@@ -205,6 +219,7 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
                 }
             }
         }
+        Ok(())
     }
 
     /// What a token's segment has more than the first; none for the first, and in models that do not tell segments apart.

@@ -10,8 +10,8 @@ use std::{collections::HashMap, io::Cursor};
 use serde_json::json;
 
 use crate::{
-    ActivationFunction, Encoder, EncoderScratch, InstructionSet, ModelFamily, ModelShape, PoolingMode,
-    TokensError, WeightPrecision, WeightsError,
+    ActivationFunction, EncodeError, Encoder, EncoderScratch, InstructionSet, ModelFamily, ModelShape,
+    PoolingMode, TokensError, WeightPrecision, WeightsError,
 };
 
 const SMALL: ModelShape = ModelShape {
@@ -279,10 +279,33 @@ fn long_texts_are_embedded_as_exactly() {
 fn what_was_computed_before_leaves_no_trace() {
     let encoder = load(&plain_file(&weights(&SMALL)), &SMALL).expect("a model");
     let mut scratch = EncoderScratch::default();
-    let fresh = encoder.embed(&tokens(9), PoolingMode::Mean, &mut EncoderScratch::default());
+    let embed = |scratch: &mut EncoderScratch| {
+        encoder.embed(&tokens(9), PoolingMode::Mean, scratch).expect("a vector")
+    };
+    let fresh = embed(&mut EncoderScratch::default());
     for count in [40, 3, 21] {
         encoder.embed(&tokens(count), PoolingMode::Mean, &mut scratch).expect("a vector");
-        assert_eq!(encoder.embed(&tokens(9), PoolingMode::Mean, &mut scratch), fresh);
+        assert_eq!(embed(&mut scratch), fresh);
+    }
+}
+
+#[test]
+fn a_vocabulary_in_a_file_gives_the_same_vectors_until_the_file_is_lost() {
+    let file = plain_file(&weights(&SMALL));
+    for precision in [WeightPrecision::F32, WeightPrecision::Int8] {
+        let mut encoder = Encoder::load(precision, &mut Cursor::new(&file), &SMALL).expect("a model");
+        let embed =
+            |encoder: &Encoder| encoder.embed(&tokens(21), PoolingMode::Mean, &mut EncoderScratch::default());
+        let wanted = embed(&encoder).expect("a vector");
+        encoder.move_words_to(|_| Err(std::io::ErrorKind::StorageFull.into())).expect_err("no file");
+        assert_eq!(embed(&encoder).expect("a vector"), wanted);
+        let words = tempfile::tempfile().expect("a file");
+        let same = words.try_clone().expect("the same file");
+        encoder.move_words_to(|_| Ok(words)).expect("it is written");
+        assert!(same.metadata().expect("its size").len() > 0);
+        assert_eq!(embed(&encoder).expect("a vector"), wanted);
+        same.set_len(0).expect("it is empty");
+        assert!(matches!(embed(&encoder), Err(EncodeError::Words(_))));
     }
 }
 
@@ -352,9 +375,9 @@ fn tensors_may_have_a_prefix_or_older_or_other_names() {
 fn tokens_that_the_model_cannot_take_are_errors() {
     let encoder = load(&plain_file(&weights(&SMALL)), &SMALL).expect("a model");
     let embed = |tokens: &[u32]| encoder.embed(tokens, PoolingMode::Mean, &mut EncoderScratch::default());
-    assert_eq!(embed(&[]), Err(TokensError::Count(0, 40)));
-    assert_eq!(embed(&tokens(41)), Err(TokensError::Count(41, 40)));
-    assert_eq!(embed(&[50]), Err(TokensError::Unknown(50, 50)));
+    assert!(matches!(embed(&[]), Err(EncodeError::Tokens(TokensError::Count(0, 40)))));
+    assert!(matches!(embed(&tokens(41)), Err(EncodeError::Tokens(TokensError::Count(41, 40)))));
+    assert!(matches!(embed(&[50]), Err(EncodeError::Tokens(TokensError::Unknown(50, 50)))));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::{fmt, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use lectern_encoder::{Encoder, EncoderScratch, PoolingMode, WeightPrecision};
+use lectern_encoder::{EncodeError, Encoder, EncoderScratch, PoolingMode, WeightPrecision};
 use parking_lot::Mutex;
 
 pub use self::{error::ModelError, reranker::LocalReranker};
@@ -75,7 +75,8 @@ impl fmt::Debug for LocalEmbedder {
 
 impl LocalEmbedder {
     /// Reads, checks and lays out a model's files: blocking, some tenths of a second for a small one. `name` is what people
-    /// call it, `threads` the most passages that are embedded at once.
+    /// call it, `threads` the most passages that are embedded at once. `scratch` is a folder in which the vocabulary is kept, in a file
+    /// without a name; in memory when there is none, or it cannot be written to.
     ///
     /// The precision is no part of the space: vectors of both are near enough to be compared (docs/decisions.md).
     ///
@@ -86,6 +87,7 @@ impl LocalEmbedder {
         name: &str,
         threads: usize,
         precision: EmbeddingPrecision,
+        scratch: Option<&Path>,
     ) -> Result<Self, ModelError> {
         let threads = threads.max(1);
         let config = LocalModelConfig::read(dir)?;
@@ -94,7 +96,8 @@ impl LocalEmbedder {
         let pooling = config::pooling(dir)?;
         tokens.check_vocabulary(config.shape.vocabulary)?;
         let loader = EncoderLoader { shape: &config.shape, tokens: &tokens, prompts: &prompts, pooling };
-        let ((encoder, precision), weights) = weights::read(dir, |file| loader.load(file, precision))?;
+        let ((mut encoder, precision), weights) = weights::read(dir, |file| loader.load(file, precision))?;
+        weights::keep_words(scratch, |file| encoder.move_words_to(file));
         let shape = &config.shape;
         let facts: [(&str, &dyn fmt::Display); 10] = [
             ("kind", &"local"),
@@ -155,7 +158,10 @@ impl LoadedModel {
         let mut scratch = self.scratch.lock().pop().unwrap_or_default();
         let vector = self.encoder.embed(&tokens, self.pooling, &mut scratch);
         self.scratch.lock().push(scratch);
-        vector.map_err(|error| EmbedError::Refused(error.to_string()))
+        vector.map_err(|error| match error {
+            EncodeError::Tokens(_) => EmbedError::Refused(error.to_string()),
+            EncodeError::Words(_) => EmbedError::Away(error.to_string()),
+        })
     }
 }
 

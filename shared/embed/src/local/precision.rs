@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 
 use lectern_encoder::{
-    Encoder, EncoderScratch, InstructionSet, ModelShape, PoolingMode, TokensError, WeightPrecision,
+    EncodeError, Encoder, EncoderScratch, InstructionSet, ModelShape, PoolingMode, WeightPrecision,
     WeightsError,
 };
 use lectern_shared::config::EmbeddingPrecision;
@@ -72,7 +72,7 @@ impl EncoderLoader<'_> {
     }
 
     /// The vectors of the samples that the model's tokenizer can read.
-    fn samples(&self, encoder: &Encoder) -> Vec<Result<Vec<f32>, TokensError>> {
+    fn samples(&self, encoder: &Encoder) -> Vec<Result<Vec<f32>, EncodeError>> {
         let mut scratch = EncoderScratch::default();
         let tokens = SAMPLES.iter().filter_map(|text| self.tokens.of(&self.prompts.passage, text).ok());
         tokens.map(|tokens| encoder.embed(&tokens, self.pooling, &mut scratch)).collect()
@@ -80,7 +80,7 @@ impl EncoderLoader<'_> {
 }
 
 /// The least cosine of two vectors of unit length at the same place; 0 where one is missing.
-fn least_cosine(wanted: &[Result<Vec<f32>, TokensError>], found: &[Result<Vec<f32>, TokensError>]) -> f64 {
+fn least_cosine(wanted: &[Result<Vec<f32>, EncodeError>], found: &[Result<Vec<f32>, EncodeError>]) -> f64 {
     let cosine = |(wanted, found): (&Result<Vec<f32>, _>, &Result<Vec<f32>, _>)| match (wanted, found) {
         (Ok(wanted), Ok(found)) => {
             wanted.iter().zip(found).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>()

@@ -6,7 +6,7 @@ use futures::{
     StreamExt as _,
     stream::{self, BoxStream},
 };
-use lectern_encoder::{CrossEncoder, EncoderScratch};
+use lectern_encoder::{CrossEncoder, EncodeError, EncoderScratch};
 use lectern_shared::{compute::ComputePool, model::language::Language};
 use parking_lot::Mutex;
 
@@ -47,16 +47,18 @@ impl fmt::Debug for LocalReranker {
 
 impl LocalReranker {
     /// Reads, checks and lays out a model's files: blocking, some tenths of a second for a small one. `name` is what people
-    /// call it, `threads` the most pairs that are scored at once.
+    /// call it, `threads` the most pairs that are scored at once. `scratch` is a folder in which the vocabulary is kept, in a file without
+    /// a name; in memory when there is none, or it cannot be written to.
     ///
     /// # Errors
     /// A file is missing or damaged, or the model is of a kind that is not known or gives no single score. In words for the
     /// operator.
-    pub fn open(dir: &Path, name: &str, threads: usize) -> Result<Self, ModelError> {
+    pub fn open(dir: &Path, name: &str, threads: usize, scratch: Option<&Path>) -> Result<Self, ModelError> {
         let threads = threads.max(1);
         let config = LocalModelConfig::read(dir)?;
         let tokens = ModelTokenizer::read(dir, &config, &EmbeddingPrompts::default())?;
-        let (encoder, _) = weights::read(dir, |file| CrossEncoder::load(file, &config.shape))?;
+        let (mut encoder, _) = weights::read(dir, |file| CrossEncoder::load(file, &config.shape))?;
+        weights::keep_words(scratch, |file| encoder.move_words_to(file));
         tokens.check_vocabulary(config.shape.vocabulary)?;
         let languages = tokens.languages();
         let (name, scratch) = (name.to_owned(), Mutex::default());
@@ -78,7 +80,10 @@ impl LoadedCrossEncoder {
         let mut scratch = self.scratch.lock().pop().unwrap_or_default();
         let score = self.encoder.score(&tokens, &segments, &mut scratch);
         self.scratch.lock().push(scratch);
-        score.map_err(|error| RerankError::Refused(error.to_string()))
+        score.map_err(|error| match error {
+            EncodeError::Tokens(_) => RerankError::Refused(error.to_string()),
+            EncodeError::Words(_) => RerankError::Away(error.to_string()),
+        })
     }
 }
 

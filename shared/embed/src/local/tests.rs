@@ -28,7 +28,9 @@ fn minilm(precision: EmbeddingPrecision) -> Option<LocalEmbedder> {
             let _ = std::io::stderr().write_all(text.as_bytes());
         });
     }
-    named.map(|dir| LocalEmbedder::open(&dir, "all-MiniLM-L6-v2", 2, precision).expect("the model opens"))
+    named.map(|dir| {
+        LocalEmbedder::open(&dir, "all-MiniLM-L6-v2", 2, precision, None).expect("the model opens")
+    })
 }
 
 fn folder(model: &TinyModel) -> TempDir {
@@ -38,7 +40,7 @@ fn folder(model: &TinyModel) -> TempDir {
 }
 
 fn open(dir: &TempDir) -> Result<LocalEmbedder, ModelError> {
-    LocalEmbedder::open(dir.path(), "tiny", 2, EmbeddingPrecision::F32)
+    LocalEmbedder::open(dir.path(), "tiny", 2, EmbeddingPrecision::F32, Some(dir.path()))
 }
 
 fn refusal(dir: &TempDir) -> String {
@@ -187,8 +189,8 @@ async fn prompts_of_the_model_stand_before_texts_and_count() {
 #[test]
 fn a_model_known_by_its_name_gets_its_prompts() {
     let dir = folder(&TinyModel::default());
-    let e5 =
-        LocalEmbedder::open(dir.path(), "intfloat/e5-small-v2", 1, EmbeddingPrecision::F32).expect("a model");
+    let e5 = LocalEmbedder::open(dir.path(), "intfloat/e5-small-v2", 1, EmbeddingPrecision::F32, None)
+        .expect("a model");
     assert!(e5.space().fingerprint.contains("question_prefix=query: "));
 }
 
@@ -316,6 +318,25 @@ fn a_tokenizer_of_another_model_is_refused() {
     assert!(refusal(&dir).contains("tokenizer.json"));
 }
 
+#[tokio::test]
+async fn where_the_vocabulary_is_kept_changes_no_vector() {
+    let dir = folder(&TinyModel::default());
+    for precision in [EmbeddingPrecision::F32, EmbeddingPrecision::Int8] {
+        let mut vectors = Vec::new();
+        for scratch in [None, Some(dir.path().to_owned()), Some(dir.path().join("not there"))] {
+            let embedder = LocalEmbedder::open(dir.path(), "tiny", 1, precision, scratch.as_deref());
+            let embedder = embedder.expect("a model");
+            vectors.push(embedder.embed_question("the ship in the harbour").await.expect("a vector"));
+        }
+        assert!(vectors.iter().all(|vector| *vector == vectors[0]), "{precision:?}");
+    }
+    let names = fs::read_dir(dir.path()).expect("the folder").flatten().map(|file| file.file_name());
+    assert!(
+        names.into_iter().all(|name| !name.to_string_lossy().starts_with(".tmp")),
+        "the file has no name"
+    );
+}
+
 #[test]
 fn neither_weights_nor_texts_are_in_its_debug_output() {
     let dir = folder(&TinyModel::default());
@@ -325,7 +346,8 @@ fn neither_weights_nor_texts_are_in_its_debug_output() {
 #[tokio::test]
 async fn a_question_does_not_wait_behind_passages_and_a_caller_that_leaves_takes_its_batch_along() {
     let dir = folder(&TinyModel { hidden: 96, heads: 4, inner: 384, layers: 4, ..TinyModel::default() });
-    let embedder = LocalEmbedder::open(dir.path(), "tiny", 1, EmbeddingPrecision::F32).expect("a model");
+    let embedder =
+        LocalEmbedder::open(dir.path(), "tiny", 1, EmbeddingPrecision::F32, None).expect("a model");
     let texts = vec!["ship ".repeat(60); 20_000];
     let bulk = tokio::spawn({
         let embedder = embedder.clone();

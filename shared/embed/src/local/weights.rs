@@ -7,7 +7,10 @@ use std::{
 };
 
 use lectern_encoder::WeightsError;
-use lectern_shared::secrets::{Sha256Hasher, hex};
+use lectern_shared::{
+    scratch_file,
+    secrets::{Sha256Hasher, hex},
+};
 
 use super::ModelError;
 
@@ -28,6 +31,18 @@ pub(super) fn read<T>(
     file.rewind().map_err(failed)?;
     let model = load(&mut file).map_err(|error| ModelError::Weights { path: path.clone(), error })?;
     Ok((model, hash))
+}
+
+/// Has a model keep its vocabulary in a file in this folder, if it can be.
+pub(super) fn keep_words(
+    scratch: Option<&Path>,
+    move_to: impl FnOnce(&dyn Fn(u64) -> io::Result<File>) -> io::Result<()>,
+) {
+    let Some(folder) = scratch else { return };
+    if let Err(error) = move_to(&|bytes| scratch_file::create(folder, bytes)) {
+        let folder = folder.display();
+        tracing::info!(%error, %folder, "the model's vocabulary is kept in memory: no file can be made for it");
+    }
 }
 
 /// What to do about missing weights, by what is there.

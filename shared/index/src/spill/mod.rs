@@ -6,7 +6,6 @@
 mod block;
 
 use std::{
-    fs::File,
     io,
     path::PathBuf,
     sync::{
@@ -16,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use lectern_shared::scratch_file;
 use parking_lot::Mutex;
 
 pub(crate) use self::block::SpilledBlock;
@@ -23,8 +23,6 @@ use crate::segment::PostingsBlock;
 
 /// A file for less is not worth it: as much is read from the store in a moment.
 const LEAST: u64 = 1 << 20;
-/// What is left free on the disk, for what cannot be made anew.
-const SPARE: u64 = 1 << 30;
 /// Nothing is written for so long after the disk has refused.
 const PAUSE: Duration = Duration::from_mins(1);
 
@@ -99,7 +97,9 @@ impl SpillSpace {
     /// Writes a block to a file of its own; none when there is no room for it.
     pub(crate) fn write(&self, block: &PostingsBlock) -> Option<SpilledBlock> {
         let room = self.take(SpilledBlock::file_len(block))?;
-        match self.file(room.bytes).and_then(|file| SpilledBlock::write(block, file, room)) {
+        match scratch_file::create(&self.shared.folder, room.bytes)
+            .and_then(|file| SpilledBlock::write(block, file, room))
+        {
             Ok(spilled) => {
                 *self.shared.refused.lock() = None;
                 Some(spilled)
@@ -127,17 +127,5 @@ impl SpillSpace {
         let fits = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= capacity);
         self.shared.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
         Some(SpillRoom { of: Arc::clone(&self.shared), bytes })
-    }
-
-    /// A new file in which so many bytes may be written.
-    fn file(&self, bytes: u64) -> io::Result<File> {
-        let disk = rustix::fs::statvfs(&self.shared.folder)?;
-        if disk.f_bavail.saturating_mul(disk.f_frsize) < SPARE.saturating_add(bytes) {
-            return Err(io::Error::new(
-                io::ErrorKind::StorageFull,
-                "less than 1 GiB would be left on the disk",
-            ));
-        }
-        tempfile::tempfile_in(&self.shared.folder)
     }
 }

@@ -122,7 +122,7 @@ fn tokens_that_the_model_cannot_take_have_no_score() {
     let weights = with_head(&SMALL, "pooler.dense", "classifier", 1);
     let model = CrossEncoder::load(&mut Cursor::new(plain_file(&weights)), &SMALL).expect("a model");
     let score = |tokens: &[u32]| model.score(tokens, &[], &mut EncoderScratch::default());
-    assert_eq!(score(&[]), Err(TokensError::Count(0, 40)));
-    assert_eq!(score(&tokens(41)), Err(TokensError::Count(41, 40)));
-    assert_eq!(score(&[1, 50]), Err(TokensError::Unknown(50, 50)));
+    assert!(matches!(score(&[]), Err(EncodeError::Tokens(TokensError::Count(0, 40)))));
+    assert!(matches!(score(&tokens(41)), Err(EncodeError::Tokens(TokensError::Count(41, 40)))));
+    assert!(matches!(score(&[1, 50]), Err(EncodeError::Tokens(TokensError::Unknown(50, 50)))));
 }

@@ -27,7 +27,7 @@ fn model() -> TinyModel {
 }
 
 fn open(dir: &Path) -> Result<LocalReranker, ModelError> {
-    LocalReranker::open(dir, "tiny", 2)
+    LocalReranker::open(dir, "tiny", 2, Some(dir))
 }
 
 async fn scores(reranker: &LocalReranker, question: &str, passages: &[&str]) -> Vec<PassageScore> {
