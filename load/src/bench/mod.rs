@@ -41,6 +41,16 @@ pub(crate) enum BenchError {
     /// Arguments that do not fit together.
     #[error("{0}")]
     Arguments(&'static str),
+    /// A file that a table cannot go into.
+    #[error("{} has no lines <!-- {name} --> and <!-- /{name} -->: what was measured is in {}", file.display(), beside.display())]
+    NoMarkers {
+        /// The file, which is as it was.
+        file: PathBuf,
+        /// The name of the markers.
+        name: &'static str,
+        /// Where the table is.
+        beside: PathBuf,
+    },
     /// A program of the service.
     #[error("{name} {what}; its log is {}", log.display())]
     Process {

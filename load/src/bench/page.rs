@@ -19,15 +19,25 @@ impl PageMarkers {
     }
 }
 
-/// Puts `text` between the markers of `file`; a file without them, or that is not there, becomes this text.
+/// Puts `text` between the markers of `file`; one that is not there, or is empty, becomes this text. Any other one without them stays as
+/// it is, and the text goes beside it, since it took long to measure.
 pub(crate) fn write_table(file: &Path, markers: PageMarkers, text: &str) -> Result<(), BenchError> {
     let there = match fs::read_to_string(file) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error.into()),
     };
-    let page = there.and_then(|there| markers.filled(&there, text));
-    Ok(fs::write(file, page.as_deref().unwrap_or(text))?)
+    if there.trim().is_empty() {
+        return Ok(fs::write(file, text)?);
+    }
+    match markers.filled(&there, text) {
+        Some(page) => Ok(fs::write(file, page)?),
+        None => {
+            let beside = file.with_added_extension("new");
+            fs::write(&beside, text)?;
+            Err(BenchError::NoMarkers { file: file.to_owned(), name: markers.0, beside })
+        }
+    }
 }
 
 /// How this program was started, from its arguments.
@@ -84,6 +94,11 @@ mod tests {
         fs::write(&file, "# T\n<!-- table -->\n<!-- /table -->\n").unwrap();
         write_table(&file, TABLE, "| b |\n").unwrap();
         assert!(fs::read_to_string(&file).unwrap().contains("-->\n\n| b |\n\n<!--"));
+        // A page that has other tables is no file for this one.
+        let error = write_table(&file, PageMarkers("grow"), "| c |\n").unwrap_err().to_string();
+        assert!(error.contains("<!-- grow -->") && error.contains("table.md.new"), "{error}");
+        assert!(fs::read_to_string(&file).unwrap().contains("| b |"));
+        assert_eq!(fs::read_to_string(folder.path().join("table.md.new")).unwrap(), "| c |\n");
     }
 
     #[test]
