@@ -91,7 +91,8 @@ impl LocalIndex {
     ) -> Result<RankedHits, IndexError> {
         match self.find(workspace, Arc::clone(&generations), question.clone()).await {
             Err(IndexError::Spill(error)) => {
-                self.inner.cache.give_up_files(&error);
+                let inner = Arc::clone(&self.inner);
+                self.inner.compute.run(move || inner.cache.give_up_files(&error)).await?;
                 self.find(workspace, generations, question).await
             }
             found => found,
@@ -104,6 +105,7 @@ impl LocalIndex {
         generations: Arc<[GenerationId]>,
         question: ScanQuery,
     ) -> Result<RankedHits, IndexError> {
+        let since = self.inner.cache.now();
         let (resolved, question) = match self.look(workspace, Arc::clone(&generations), question).await? {
             CacheLookup::Done(hits) => return Ok(hits),
             CacheLookup::Begun(resolved, question) => (resolved, question),
@@ -113,11 +115,14 @@ impl LocalIndex {
         }
         let missing: Vec<_> = resolved.missing.iter().map(|place| generations[*place]).collect();
         let sizes = self.sizes(workspace, &missing).await?;
-        let needed = sizes.values().sum::<u64>() + resolved.byte_len() + arena::HOME * missing.len() as u64;
+        let stored = sizes.values().sum::<u64>();
+        let needed = stored + resolved.byte_len() + arena::HOME * missing.len() as u64;
+        // Codes take a quarter more than the vectors in the store do. To write what does not fit would be for nothing.
+        let with_codes = needed + stored / 3;
         let keep = if needed <= self.inner.cache.capacity() {
             KeepPolicy::InsteadOfOthers
-        } else if needed <= self.inner.cache.whole_capacity() {
-            KeepPolicy::BesideOthers
+        } else if with_codes <= self.inner.cache.whole_capacity() {
+            KeepPolicy::BesideOthers { since }
         } else {
             return self.stream(workspace, &generations, resolved, question, &sizes).await;
         };
@@ -172,7 +177,7 @@ impl SearchIndex for LocalIndex {
         let hits = self.hits(workspace, Arc::clone(&generations), ScanQuery { text, vectors, depth }).await?;
         if self.inner.cache.is_over() {
             let inner = Arc::clone(&self.inner);
-            self.inner.compute.run(move || inner.cache.make_room()).await?;
+            self.inner.compute.run(move || inner.cache.make_room_unless_busy()).await?;
         }
         let named = |hits: Vec<ScoredHit>| -> Vec<SearchCandidate> {
             let named = |hit: ScoredHit| {

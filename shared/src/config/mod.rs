@@ -162,7 +162,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_CITATION_LINKS", "90d", "how long the link of a citation opens its passage";
     "LECTERN_TRACE_TTL", "30d", "how long traces are kept";
     "LECTERN_INDEX_CACHE", "512MiB", "memory of the embedded index; a quarter of it at most, with Qdrant too, for the lists of searchable documents and their metadata";
-    "LECTERN_INDEX_SPILL", "4GiB", "disk of the embedded index, in nameless files in the data directory: what is searched and does not fit into LECTERN_INDEX_CACHE is kept there, as long as 1 GiB stays free; `0` keeps nothing, and reads it from the database for each search";
+    "LECTERN_INDEX_SPILL", "4GiB", "disk of the embedded index, in unnamed files in the data directory: what is searched and does not fit into LECTERN_INDEX_CACHE is kept there, and nothing is added that would leave less than 1 GiB free; `0` keeps nothing, and reads it from the database for each search";
     "LECTERN_INDEX_GRACE", "30s", "superseded and abandoned generations go after it";
     "LECTERN_EMBEDDER", "auto", "where vectors come from: `local` (a model in the process), `openai-compatible` (a server), `none` (search by words only), or `auto`: `local`, and by words only until the model is there";
     "LECTERN_EMBEDDING_MODEL", "sentence-transformers/all-MiniLM-L6-v2", "the model: `owner/name` or `owner/name@revision` on the hub, or what the server calls it";

@@ -78,7 +78,7 @@ impl KeptBlock {
         bytes as u64
     }
 
-    /// The bytes of its file.
+    /// The room that its file takes, in bytes.
     pub(super) fn file_bytes(&self) -> u64 {
         match self {
             Self::InMemory(_) => 0,

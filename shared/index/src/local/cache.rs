@@ -116,12 +116,23 @@ impl IndexCache {
 
     /// The most bytes now, in memory and on the disk.
     pub(super) fn whole_capacity(&self) -> u64 {
-        self.capacity() + self.spill.as_ref().map_or(0, SpillSpace::capacity)
+        self.capacity().saturating_add(self.spill.as_ref().map_or(0, SpillSpace::capacity))
     }
 
-    /// Has what was searched least recently make room, as far as it is more than may be in memory. Takes a moment.
+    /// Has what was searched least recently make room, as far as it is more than may be in memory. Takes as long as the disk does.
     pub(super) fn make_room(&self) {
         let _one_at_a_time = self.making_room.lock();
+        self.give_up_least_used();
+    }
+
+    /// The same, unless somebody is at it, who goes on until there is enough: all searches that see it must not wait for the disk.
+    pub(super) fn make_room_unless_busy(&self) {
+        if let Some(_one_at_a_time) = self.making_room.try_lock() {
+            self.give_up_least_used();
+        }
+    }
+
+    fn give_up_least_used(&self) {
         loop {
             let capacity = self.capacity();
             let victims = self.state.read().victims(capacity);
@@ -142,12 +153,12 @@ impl IndexCache {
     }
 
     /// Blocks that are too much for memory together, each in memory as long as that is so without driving anything out, and then in
-    /// a file.
-    pub(super) fn beside_others(&self, blocks: Vec<PostingsBlock>) -> Vec<KeptBlock> {
-        let (mut bytes, capacity, now) = (self.bytes(), self.capacity(), self.now());
+    /// a file, for which files make room that were not searched since.
+    pub(super) fn beside_others(&self, blocks: Vec<PostingsBlock>, since: u64) -> Vec<KeptBlock> {
+        let (mut bytes, capacity) = (self.bytes(), self.capacity());
         let place = |block: PostingsBlock| {
             bytes += block.byte_len() as u64;
-            let copy = if bytes <= capacity { None } else { self.spilled(&block, now) };
+            let copy = if bytes <= capacity { None } else { self.spilled(&block, since) };
             match copy {
                 Some(copy) => {
                     bytes -= block.byte_len() as u64;
@@ -162,18 +173,24 @@ impl IndexCache {
     /// A copy of a block in a file, for which what was searched before the time `used` makes room; none if that is not to be.
     fn spilled(&self, block: &PostingsBlock, used: u64) -> Option<SpilledBlock> {
         let spill = self.spill.as_ref().filter(|spill| spill.is_worth(block.byte_len() as u64))?;
-        let needed = spill.taken() + SpilledBlock::file_len(block);
-        if needed > spill.capacity() {
-            self.state.write().forget_files(needed - spill.capacity(), used);
+        let lacking = spill.lacking(block)?;
+        if lacking > 0 {
+            self.forget_files(lacking, used);
         }
         spill.write(block)
+    }
+
+    fn forget_files(&self, bytes: u64, used: u64) {
+        let forgotten = self.state.write().forget_files(bytes, used);
+        // Now that nobody waits for it the system frees them, which takes a moment.
+        drop(forgotten);
     }
 
     /// Uses no file from now on: one could not be read.
     pub(super) fn give_up_files(&self, error: &io::Error) {
         if let Some(spill) = &self.spill {
             spill.give_up(error);
-            self.state.write().forget_files(u64::MAX, u64::MAX);
+            self.forget_files(u64::MAX, u64::MAX);
         }
     }
 
@@ -228,7 +245,8 @@ impl IndexCache {
         self.state.write().change(workspace, |arena| arena.replace(merge, block));
     }
 
-    fn now(&self) -> u64 {
+    /// The next time on the cache's clock.
+    pub(super) fn now(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
@@ -263,18 +281,22 @@ impl IndexCacheState {
     }
 
     /// Forgets what is in files and was searched least recently, before the time `used`, until so many bytes are free.
-    fn forget_files(&mut self, bytes: u64, used: u64) {
+    /// Returns it: a file is freed when it is dropped.
+    fn forget_files(&mut self, bytes: u64, used: u64) -> Vec<EvictionVictim> {
         let mut files = self.blocks();
         files.retain(|file| file.block.in_memory().is_none() && file.used < used);
         files.sort_unstable_by_key(|file| (file.used, file.workspace, file.slot));
         let mut free = 0;
-        for EvictionVictim { workspace, slot, block, .. } in files {
-            if free >= bytes {
-                return;
-            }
-            free += block.file_bytes();
-            self.change(workspace, |arena| arena.give_up(slot, &block, None));
+        let is_needed = |file: &EvictionVictim| {
+            let is_needed = free < bytes;
+            free += file.block.file_bytes();
+            is_needed
+        };
+        let forgotten: Vec<_> = files.into_iter().take_while(is_needed).collect();
+        for EvictionVictim { workspace, slot, block, .. } in &forgotten {
+            self.change(*workspace, |arena| arena.give_up(*slot, block, None));
         }
+        forgotten
     }
 
     fn blocks(&self) -> Vec<EvictionVictim> {
@@ -299,6 +321,47 @@ impl IndexCacheState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::{BlockKind, MergeSource, Segment, SegmentBuilder};
+
+    /// A block of one passage.
+    fn block(generation: GenerationId) -> PostingsBlock {
+        let mut builder = SegmentBuilder::new(0);
+        builder.push("the words of a passage", None).unwrap();
+        let segment = Segment::from_bytes(builder.finish()).unwrap();
+        PostingsBlock::merge(BlockKind::of(&segment), &[MergeSource::Segment(generation, &segment)])
+    }
+
+    #[test]
+    fn what_a_search_brings_in_does_not_drive_out_what_it_brought_in_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let generations = [(); 3].map(|()| GenerationId::generate());
+        let one_file = SpilledBlock::file_len(&block(generations[0]));
+        let spill = SpillSpace::of_blocks_from(folder.path().to_owned(), one_file, 1, u64::MAX);
+        let cache = Arc::new(IndexCache::new(CacheBudget::new(0), Some(spill)));
+        let workspace = WorkspaceId::generate();
+        let bring_in = |generation: GenerationId, since: u64| {
+            let blocks = cache.beside_others(vec![block(generation)], since);
+            let is_in_file = blocks.iter().all(|block| block.in_memory().is_none());
+            cache.reading().insert(workspace, &[generation], blocks);
+            is_in_file
+        };
+        let since = cache.now();
+        assert_eq!([bring_in(generations[0], since), bring_in(generations[1], since)], [true, false]);
+        assert!(cache.missing(workspace, &generations[..2]).is_empty());
+        // Another one does.
+        assert!(bring_in(generations[2], cache.now()));
+        assert_eq!(cache.missing(workspace, &generations), generations[..1]);
+    }
+
+    #[test]
+    fn a_search_does_not_wait_for_who_makes_room_already() {
+        let cache = IndexCache::new(CacheBudget::new(0), None);
+        let busy = cache.making_room.lock();
+        cache.make_room_unless_busy();
+        drop(busy);
+        cache.make_room_unless_busy();
+        assert!(cache.making_room.try_lock().is_some());
+    }
 
     #[test]
     fn what_is_removed_while_it_is_read_does_not_come_back() {

@@ -34,8 +34,9 @@ pub(super) type GenerationSizes = HashMap<GenerationId, u64>;
 pub(super) enum KeepPolicy {
     /// What was searched least recently: all of the search fits into memory.
     InsteadOfOthers,
-    /// Nothing: what does not fit into memory beside the others goes into files.
-    BesideOthers,
+    /// In memory nothing: what does not fit beside the others goes into files, for which files make room that were not searched since
+    /// this time on the cache's clock.
+    BesideOthers { since: u64 },
 }
 
 impl LocalIndex {
@@ -73,7 +74,7 @@ impl LocalIndex {
                 .run(move || {
                     let blocks = match keep {
                         KeepPolicy::InsteadOfOthers => in_memory(blocks),
-                        KeepPolicy::BesideOthers => cache.beside_others(blocks),
+                        KeepPolicy::BesideOthers { since } => cache.beside_others(blocks, since),
                     };
                     reading.insert(workspace, &missing, blocks);
                     while let Some(merge) = cache.to_merge(workspace) {

@@ -257,7 +257,7 @@ async fn whatever_is_asked_of_whatever_is_stored_is_answered_as_by_plain_loops()
         let mut indexes: Vec<_> = capacities.map(|capacity| index(&t.db, capacity, 2)).into();
         let folder = tempfile::tempdir().unwrap();
         for (capacity, on_disk) in [(stored / 2, LARGE), (stored / 4, LARGE), (stored / 4, stored / 2)] {
-            let spill = SpillSpace::of_blocks_from(folder.path().to_owned(), on_disk, 1);
+            let spill = SpillSpace::of_blocks_from(folder.path().to_owned(), on_disk, 1, u64::MAX);
             indexes.push(spilling(&t.db, capacity, 2, Some(spill)));
         }
         for number in 0..25 {
@@ -376,7 +376,7 @@ async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are
     for (capacity, on_disk) in [(0, 0), (3_000, 0), (LARGE, 0), (3_000, LARGE), (3_000, 3_000)] {
         let (t, claim) = sqlite().await;
         let workspace = claim.workspace_id;
-        let spill = SpillSpace::of_blocks_from(folder.path().to_owned(), on_disk, 1);
+        let spill = SpillSpace::of_blocks_from(folder.path().to_owned(), on_disk, 1, u64::MAX);
         let index = spilling(&t.db, capacity, 2, Some(spill));
         let entries = |n: usize| {
             let text = |part: usize| format!("shared x{n} part{part}");

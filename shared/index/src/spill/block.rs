@@ -102,7 +102,7 @@ impl SpilledBlock {
         &self.outline
     }
 
-    /// The bytes of its file.
+    /// The room that its file takes, in bytes.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.room.bytes
     }

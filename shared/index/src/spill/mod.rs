@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lectern_shared::scratch_file;
+use lectern_shared::{open_files, scratch_file};
 use parking_lot::Mutex;
 
 pub(crate) use self::block::SpilledBlock;
@@ -23,6 +23,8 @@ use crate::segment::PostingsBlock;
 
 /// A file for less is not worth it: as much is read from the store in a moment.
 const LEAST: u64 = 1 << 20;
+/// Of so many files that the process may have open one is the index's at most: the others are for connections.
+const FILES: u64 = 4;
 /// Nothing is written for so long after the disk has refused.
 const PAUSE: Duration = Duration::from_mins(1);
 
@@ -37,7 +39,9 @@ struct SpillState {
     folder: PathBuf,
     capacity: u64,
     least: u64,
-    /// The bytes of all files.
+    /// What a file takes of the room if it has fewer bytes, so that there are never too many.
+    least_room: u64,
+    /// The room that all files take, in bytes.
     taken: AtomicU64,
     /// When something could not be written last.
     refused: Mutex<Option<Instant>>,
@@ -61,15 +65,17 @@ impl Drop for SpillRoom {
 impl SpillSpace {
     /// Room for so many bytes in files in this folder.
     pub fn new(folder: PathBuf, capacity: u64) -> Self {
-        Self::of_blocks_from(folder, capacity, LEAST)
+        let files = open_files::limit().map_or(u64::MAX, |limit| limit / FILES);
+        Self::of_blocks_from(folder, capacity, LEAST, files)
     }
 
-    /// The same, for blocks of which each takes `least` bytes or more.
-    pub(crate) fn of_blocks_from(folder: PathBuf, capacity: u64, least: u64) -> Self {
+    /// The same, for blocks of which each takes `least` bytes or more, in so many files at most.
+    pub(crate) fn of_blocks_from(folder: PathBuf, capacity: u64, least: u64, files: u64) -> Self {
         let shared = SpillState {
             folder,
             capacity,
             least,
+            least_room: capacity / files.max(1),
             taken: AtomicU64::new(0),
             refused: Mutex::new(None),
             broken: AtomicBool::new(false),
@@ -84,7 +90,7 @@ impl SpillSpace {
         if is_usable { self.shared.capacity } else { 0 }
     }
 
-    /// The bytes that all files have.
+    /// The room that all files take, in bytes.
     pub(crate) fn taken(&self) -> u64 {
         self.shared.taken.load(Ordering::Relaxed)
     }
@@ -94,10 +100,25 @@ impl SpillSpace {
         bytes >= self.shared.least
     }
 
+    /// The room that other files must give back before a block can be written; none when it cannot be at all.
+    pub(crate) fn lacking(&self, block: &PostingsBlock) -> Option<u64> {
+        let (capacity, bytes) = (self.capacity(), self.room_of(block));
+        if bytes > capacity {
+            return None;
+        }
+        // A disk that cannot be asked says why when it is written to.
+        let on_disk = scratch_file::lacking(&self.shared.folder, bytes).unwrap_or(0);
+        Some(on_disk.max((self.taken() + bytes).saturating_sub(capacity)))
+    }
+
+    fn room_of(&self, block: &PostingsBlock) -> u64 {
+        SpilledBlock::file_len(block).max(self.shared.least_room)
+    }
+
     /// Writes a block to a file of its own; none when there is no room for it.
     pub(crate) fn write(&self, block: &PostingsBlock) -> Option<SpilledBlock> {
-        let room = self.take(SpilledBlock::file_len(block))?;
-        match scratch_file::create(&self.shared.folder, room.bytes)
+        let room = self.take(self.room_of(block))?;
+        match scratch_file::create(&self.shared.folder, SpilledBlock::file_len(block))
             .and_then(|file| SpilledBlock::write(block, file, room))
         {
             Ok(spilled) => {

@@ -1,6 +1,9 @@
 //! What is kept on the disk.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::*;
 
@@ -33,8 +36,14 @@ async fn stored(t: &TestDb, query: &IndexQuery) -> u64 {
     u64::try_from(sizes.iter().map(|(_, size)| size).sum::<i64>()).unwrap()
 }
 
+/// Searches of the first half of the generations, and of the others.
+fn halves(query: &IndexQuery) -> [IndexQuery; 2] {
+    let (first, second) = query.generations.split_at(query.generations.len() / 2);
+    [first, second].map(|half| IndexQuery { generations: half.to_vec(), ..query.clone() })
+}
+
 fn space(folder: &Path) -> SpillSpace {
-    SpillSpace::of_blocks_from(folder.to_owned(), LARGE, 1)
+    SpillSpace::of_blocks_from(folder.to_owned(), LARGE, 1, u64::MAX)
 }
 
 /// Removes all segments from the store, so that nothing can be read there.
@@ -55,7 +64,8 @@ async fn what_memory_has_no_room_for_is_read_from_the_store_once() {
     let folder = tempfile::tempdir().unwrap();
     let room = space(folder.path());
     let capacity = stored(&t, &query).await / 4;
-    let kept = spilling(&t.db, capacity, 2, Some(room.clone()));
+    // One thread: when a search ends none is left that has a file.
+    let kept = spilling(&t.db, capacity, 1, Some(room.clone()));
     let not_kept = index(&t.db, capacity, 2);
     let expected = assert_found_is_exact(&kept, &query, "first").await;
     assert_equal(&not_kept.search(query.clone()).await.unwrap(), &expected, "without a disk");
@@ -85,11 +95,7 @@ async fn a_search_that_fits_sends_what_others_searched_to_the_disk() {
     let folder = tempfile::tempdir().unwrap();
     let room = space(folder.path());
     let index = spilling(&t.db, stored(&t, &query).await * 2 / 3, 2, Some(room.clone()));
-    let halves: Vec<_> = query
-        .generations
-        .chunks(5)
-        .map(|half| IndexQuery { generations: half.to_vec(), ..query.clone() })
-        .collect();
+    let halves = halves(&query);
     let mut expected = Vec::new();
     for half in &halves {
         expected.push(assert_found_is_exact(&index, half, "a half").await);
@@ -114,7 +120,7 @@ async fn a_disk_that_cannot_be_used_changes_no_answer() {
     assert_equal(&index_nowhere.search(query.clone()).await.unwrap(), &expected, "nowhere again");
 
     let room = space(folder.path());
-    let index = spilling(&t.db, capacity, 2, Some(room.clone()));
+    let index = spilling(&t.db, capacity, 1, Some(room.clone()));
     assert_equal(&index.search(query.clone()).await.unwrap(), &expected, "written");
     assert!(room.taken() > 0);
     lose_files(folder.path());
@@ -123,14 +129,50 @@ async fn a_disk_that_cannot_be_used_changes_no_answer() {
     assert_equal(&index.search(query.clone()).await.unwrap(), &expected, "lost, again");
 }
 
-/// Truncates the files of a folder that are open in this process and have no names.
-fn lose_files(folder: &Path) {
-    let mut lost = 0;
-    for open in fs::read_dir("/proc/self/fd").unwrap().flatten() {
-        if fs::read_link(open.path()).is_ok_and(|file| file.starts_with(folder)) {
-            fs::File::options().write(true).open(open.path()).unwrap().set_len(0).unwrap();
-            lost += 1;
-        }
+#[tokio::test]
+async fn a_disk_that_takes_nothing_more_keeps_what_it_has() {
+    let (t, claim) = sqlite().await;
+    let query = ten_generations(&t, &claim).await;
+    let folder = tempfile::tempdir().unwrap();
+    let room = space(folder.path());
+    let index = spilling(&t.db, stored(&t, &query).await / 8, 1, Some(room.clone()));
+    let [first, second] = halves(&query);
+    let expected = assert_found_is_exact(&index, &first, "written").await;
+    let taken = room.taken();
+    assert!(taken > 0);
+    folder.close().unwrap();
+    for on in ["refused", "refused again"] {
+        assert_found_is_exact(&index, &second, on).await;
+        assert_eq!(room.taken(), taken, "{on}");
     }
-    assert!(lost > 0);
+    empty_store(&t, &query).await;
+    assert_equal(&index.search(first).await.unwrap(), &expected, "as it was");
+}
+
+#[tokio::test]
+async fn there_are_no_more_files_than_may_be() {
+    let (t, claim) = sqlite().await;
+    let query = ten_generations(&t, &claim).await;
+    let folder = tempfile::tempdir().unwrap();
+    let room = SpillSpace::of_blocks_from(folder.path().to_owned(), LARGE, 1, 1);
+    let index = spilling(&t.db, stored(&t, &query).await / 8, 1, Some(room.clone()));
+    for half in halves(&query).iter().cycle().take(4) {
+        assert_found_is_exact(&index, half, "a half").await;
+        assert_eq!((files(folder.path()).len(), room.taken()), (1, LARGE));
+    }
+}
+
+/// The files of a folder that are open in this process and have no names.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let open = fs::read_dir("/proc/self/fd").unwrap().flatten().map(|open| open.path());
+    open.filter(|open| fs::read_link(open).is_ok_and(|file| file.starts_with(folder))).collect()
+}
+
+/// Truncates them.
+fn lose_files(folder: &Path) {
+    let files = files(folder);
+    assert!(!files.is_empty());
+    for file in files {
+        fs::File::options().write(true).open(file).unwrap().set_len(0).unwrap();
+    }
 }
