@@ -119,9 +119,10 @@ impl LocalIndex {
         let needed = stored + resolved.byte_len() + arena::HOME * missing.len() as u64;
         // Codes take a quarter more than the vectors in the store do. To write what does not fit would be for nothing.
         let with_codes = needed + stored / 3;
+        let outlines = arena::OUTLINE * generations.len() as u64;
         let keep = if needed <= self.inner.cache.capacity() {
             KeepPolicy::InsteadOfOthers
-        } else if with_codes <= self.inner.cache.whole_capacity() {
+        } else if self.inner.cache.fits(with_codes, outlines) {
             KeepPolicy::BesideOthers { since }
         } else {
             return self.stream(workspace, &generations, resolved, question, &sizes).await;

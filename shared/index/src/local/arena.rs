@@ -31,6 +31,8 @@ const FAN_IN: usize = 4;
 const SMALLEST: usize = 64 << 10;
 /// The memory of knowing where a generation is, and of the last search that named it, in bytes.
 pub(super) const HOME: u64 = 80;
+/// What is in memory of a generation that is in a file, in bytes, with one segment.
+pub(super) const OUTLINE: u64 = HOME + size_of::<BlockPart>() as u64;
 /// So many generations are looked up once, when they are searched again and again.
 const MANY: usize = 512;
 

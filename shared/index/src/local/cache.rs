@@ -114,9 +114,11 @@ impl IndexCache {
         self.bytes() > self.capacity()
     }
 
-    /// The most bytes now, in memory and on the disk.
-    pub(super) fn whole_capacity(&self) -> u64 {
-        self.capacity().saturating_add(self.spill.as_ref().map_or(0, SpillSpace::capacity))
+    /// Whether so many bytes fit into memory and files together, when so many of them are in memory wherever the rest is.
+    pub(super) fn fits(&self, bytes: u64, in_memory: u64) -> bool {
+        let capacity = self.capacity();
+        let on_disk = self.spill.as_ref().map_or(0, SpillSpace::capacity);
+        in_memory <= capacity && bytes <= capacity.saturating_add(on_disk)
     }
 
     /// Has what was searched least recently make room, as far as it is more than may be in memory. Takes as long as the disk does.
@@ -351,6 +353,16 @@ mod tests {
         // Another one does.
         assert!(bring_in(generations[2], cache.now()));
         assert_eq!(cache.missing(workspace, &generations), generations[..1]);
+    }
+
+    #[test]
+    fn what_is_in_files_is_known_in_memory() {
+        let spill = SpillSpace::new(std::path::PathBuf::new(), u64::MAX);
+        let cache = IndexCache::new(CacheBudget::new(1_000), Some(spill));
+        assert!(cache.fits(u64::MAX, 1_000));
+        assert!(!cache.fits(1_001, 1_001));
+        let memory_only = IndexCache::new(CacheBudget::new(1_000), None);
+        assert!(memory_only.fits(1_000, 0) && !memory_only.fits(1_001, 0));
     }
 
     #[test]

@@ -204,3 +204,64 @@ fn write_numbers(to: &mut impl Write, numbers: &[f32]) -> io::Result<()> {
 fn numbers(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
     bytes.as_chunks().0.iter().map(|number| f32::from_le_bytes(*number))
 }
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::ids::GenerationId;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{
+        segment::{BlockKind, MergeSource, Segment, SegmentBuilder},
+        spill::SpillSpace,
+    };
+
+    const PASSAGES: u16 = 600;
+    /// More than a line of codes, and no whole number of them.
+    const DIMENSION: u16 = 70;
+
+    /// A block of a word for each passage, and one that is in all.
+    fn block() -> PostingsBlock {
+        let mut builder = SegmentBuilder::with_space(0, Uuid::from_u128(1), usize::from(DIMENSION)).unwrap();
+        for passage in 0..PASSAGES {
+            let vector: Vec<f32> =
+                (0..DIMENSION).map(|at| f32::from(passage) - 3.5 * f32::from(at)).collect();
+            builder.push(&format!("everywhere word{passage}"), Some(&vector)).unwrap();
+        }
+        let segment = Segment::from_bytes(builder.finish()).unwrap();
+        let source = MergeSource::Segment(GenerationId::generate(), &segment);
+        PostingsBlock::merge(BlockKind::of(&segment), &[source])
+    }
+
+    #[test]
+    fn what_is_read_of_a_file_is_what_was_in_memory() {
+        let block = block();
+        let folder = tempfile::tempdir().unwrap();
+        let space = SpillSpace::of_blocks_from(folder.path().to_owned(), 1 << 30, 1, u64::MAX);
+        let spilled = space.write(&block).unwrap();
+        assert_eq!(spilled.file.metadata().unwrap().len(), SpilledBlock::file_len(&block));
+        assert!(block.counts().0 > 2 * PAGE, "the directory has several pages");
+        for (term, rows, weights) in block.all_postings() {
+            assert_eq!(spilled.only(&[term]).unwrap().postings(term), (rows, weights));
+        }
+        for absent in [TermId(0), TermId::of("nowhere"), TermId(u64::MAX)] {
+            assert_eq!(spilled.only(&[absent]).unwrap().counts(), (0, 0));
+        }
+        let some = [TermId(u64::MAX), TermId::of("word7"), TermId::of("everywhere"), TermId::of("word7")];
+        let (read, kept) = (spilled.only(&some).unwrap(), block.only(&some));
+        assert!(read.all_postings().eq(kept.all_postings()));
+        for rows in [0..1, 100..170, 599..600] {
+            let codes = spilled.codes(rows.clone()).unwrap();
+            let read = codes.rows(0..rows.len(), usize::from(DIMENSION));
+            let kept = block.codes(rows.clone());
+            assert_eq!(
+                (read.codes, read.scales, read.lengths, read.errors),
+                (kept.codes, kept.scales, kept.lengths, kept.errors)
+            );
+            let vectors: Vec<f32> = rows.clone().flat_map(|row| spilled.vector(row).unwrap()).collect();
+            assert_eq!(vectors, block.vectors(rows));
+        }
+        drop(spilled);
+        assert_eq!(space.taken(), 0);
+    }
+}
