@@ -124,9 +124,7 @@ impl NetworkLayout {
             InstructionSet::Plain => Self::Plain(EncoderNetwork::load(arch, layout, file, shape)?),
         })
     }
-}
 
-impl NetworkLayout {
     fn move_words_to(&mut self, file: impl FnOnce(u64) -> io::Result<File>) -> io::Result<()> {
         match self {
             Self::Wide(network) => network.move_words_to(file),

@@ -58,8 +58,8 @@ impl LocalReranker {
         let config = LocalModelConfig::read(dir)?;
         let tokens = ModelTokenizer::read(dir, &config, &EmbeddingPrompts::default())?;
         let (mut encoder, _) = weights::read(dir, |file| CrossEncoder::load(file, &config.shape))?;
-        weights::keep_words(scratch, |file| encoder.move_words_to(file));
         tokens.check_vocabulary(config.shape.vocabulary)?;
+        weights::keep_words(scratch, |file| encoder.move_words_to(file));
         let languages = tokens.languages();
         let (name, scratch) = (name.to_owned(), Mutex::default());
         let model = LoadedCrossEncoder { name, encoder, tokens, languages, scratch };
