@@ -180,6 +180,10 @@ impl SearchIndex for LocalIndex {
             let inner = Arc::clone(&self.inner);
             self.inner.compute.run(move || inner.cache.make_room_unless_busy()).await?;
         }
+        if self.inner.cache.reads_files_often(workspace) {
+            let inner = Arc::clone(&self.inner);
+            self.inner.compute.run(move || inner.cache.bring_back(workspace)).await?;
+        }
         let named = |hits: Vec<ScoredHit>| -> Vec<SearchCandidate> {
             let named = |hit: ScoredHit| {
                 let generation = *generations.get(usize::try_from(hit.place).ok()?)?;

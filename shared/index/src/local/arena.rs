@@ -33,6 +33,8 @@ const SMALLEST: usize = 64 << 10;
 pub(super) const HOME: u64 = 80;
 /// What is in memory of a generation that is in a file, in bytes, with one segment.
 pub(super) const OUTLINE: u64 = HOME + size_of::<BlockPart>() as u64;
+/// So many searches that read files are about as much work as it is to read what they search from the store again.
+const OFTEN: u64 = 100;
 /// So many generations are looked up once, when they are searched again and again.
 const MANY: usize = 512;
 
@@ -45,6 +47,10 @@ pub(super) struct WorkspaceArena {
     block_bytes: u64,
     /// What a large search found last, as long as nothing has changed.
     memo: Mutex<Option<SelectionMemo>>,
+    /// How many searches have read files; see [`count_anew`](Self::count_anew).
+    file_searches: AtomicU64,
+    /// When the first of these was, on the cache's clock.
+    counted_since: AtomicU64,
 }
 
 /// A block that is kept: in memory, or but for its outline in a file.
@@ -232,6 +238,7 @@ impl WorkspaceArena {
             for slot in memo.slots.iter().filter_map(|slot| self.slots.get(*slot as usize)?.as_ref()) {
                 slot.used.store(now, Ordering::Relaxed);
             }
+            self.note_files(&memo.spilled, now);
             return ResolvedBlocks {
                 selections: Arc::clone(&memo.selections),
                 spilled: Arc::clone(&memo.spilled),
@@ -264,6 +271,7 @@ impl WorkspaceArena {
             }
         }
         let (selections, spilled): (Arc<[_]>, Arc<[_]>) = (selections.into(), spilled.into());
+        self.note_files(&spilled, now);
         if generations.len() >= MANY && missing.is_empty() {
             *self.memo.lock() = Some(SelectionMemo {
                 generations: Arc::clone(generations),
@@ -273,6 +281,24 @@ impl WorkspaceArena {
             });
         }
         ResolvedBlocks { selections, spilled, missing }
+    }
+
+    /// Notes a search that reads these files.
+    fn note_files(&self, spilled: &[SpilledSelection], now: u64) {
+        if !spilled.is_empty() && self.file_searches.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.counted_since.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether searches have read files often since they were counted anew.
+    pub(super) fn reads_files_often(&self) -> bool {
+        self.file_searches.load(Ordering::Relaxed) >= OFTEN
+    }
+
+    /// Since when searches have read files often; none if they have not. They are counted anew from now on.
+    pub(super) fn count_anew(&self) -> Option<u64> {
+        let searches = self.file_searches.swap(0, Ordering::Relaxed);
+        (searches >= OFTEN).then(|| self.counted_since.load(Ordering::Relaxed))
     }
 
     /// Notes that the parts of a generation are searched as the one with this number.

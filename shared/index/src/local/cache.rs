@@ -154,6 +154,19 @@ impl IndexCache {
         }
     }
 
+    /// Whether searches of a workspace have read files so often that [`bring_back`](Self::bring_back) is worth a look.
+    pub(super) fn reads_files_often(&self, workspace: WorkspaceId) -> bool {
+        self.state.read().arenas.get(&workspace).is_some_and(WorkspaceArena::reads_files_often)
+    }
+
+    /// Forgets what searches of a workspace have often read from files while as much in memory was not searched at all: the next one
+    /// reads it into memory, in the place of that.
+    pub(super) fn bring_back(&self, workspace: WorkspaceId) {
+        let capacity = self.capacity();
+        let forgotten = self.state.write().bring_back(workspace, capacity);
+        drop(forgotten);
+    }
+
     /// Blocks that are too much for memory together, each in memory as long as that is so without driving anything out, and then in
     /// a file, for which files make room that were not searched since.
     pub(super) fn beside_others(&self, blocks: Vec<PostingsBlock>, since: u64) -> Vec<KeptBlock> {
@@ -299,6 +312,33 @@ impl IndexCacheState {
             self.change(*workspace, |arena| arena.give_up(*slot, block, None));
         }
         forgotten
+    }
+
+    /// Forgets what a workspace's searches have often read from files, if memory has room for it beside what else was searched in that
+    /// time. Returns it, as [`forget_files`](Self::forget_files) does.
+    fn bring_back(&mut self, workspace: WorkspaceId, capacity: u64) -> Vec<EvictionVictim> {
+        let Some(since) = self.arenas.get(&workspace).and_then(WorkspaceArena::count_anew) else {
+            return Vec::new();
+        };
+        let (mut room, mut needed, mut files) = (capacity.saturating_sub(self.bytes), 0, Vec::new());
+        for at in self.blocks() {
+            let is_in_memory = at.block.in_memory().is_some();
+            match (is_in_memory, at.used >= since) {
+                (true, false) => room += at.block.byte_len(),
+                (false, true) if at.workspace == workspace => {
+                    needed += at.block.file_bytes();
+                    files.push(at);
+                }
+                _ => {}
+            }
+        }
+        if needed > room {
+            return Vec::new();
+        }
+        for EvictionVictim { slot, block, .. } in &files {
+            self.change(workspace, |arena| arena.give_up(*slot, block, None));
+        }
+        files
     }
 
     fn blocks(&self) -> Vec<EvictionVictim> {

@@ -108,6 +108,32 @@ async fn a_search_that_fits_sends_what_others_searched_to_the_disk() {
 }
 
 #[tokio::test]
+async fn what_is_searched_again_and_again_comes_back_into_memory() {
+    let (t, claim) = sqlite().await;
+    let query = ten_generations(&t, &claim).await;
+    let folder = tempfile::tempdir().unwrap();
+    // Memory has room for one half with its codes.
+    let index = spilling(&t.db, stored(&t, &query).await, 1, Some(space(folder.path())));
+    let [first, second] = halves(&query);
+    let is_in_file = |half: &IndexQuery| {
+        let resolved = index.inner.cache.resolve(half.workspace, &half.generations.clone().into());
+        assert!(resolved.missing.is_empty());
+        !resolved.spilled.is_empty()
+    };
+    let expected = assert_found_is_exact(&index, &first, "first").await;
+    assert_found_is_exact(&index, &second, "second").await;
+    assert_eq!([&first, &second].map(is_in_file), [true, false]);
+    for half in [&first, &second].into_iter().cycle().take(240) {
+        index.search(half.clone()).await.unwrap();
+    }
+    assert_eq!([&first, &second].map(is_in_file), [true, false], "both are searched");
+    for _ in 0..240 {
+        assert_equal(&index.search(first.clone()).await.unwrap(), &expected, "again");
+    }
+    assert_eq!([&first, &second].map(is_in_file), [false, true], "only the first is");
+}
+
+#[tokio::test]
 async fn a_disk_that_cannot_be_used_changes_no_answer() {
     let (t, claim) = sqlite().await;
     let query = ten_generations(&t, &claim).await;
