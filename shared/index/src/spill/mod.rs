@@ -102,13 +102,13 @@ impl SpillSpace {
 
     /// The room that other files must give back before a block can be written; none when it cannot be at all.
     pub(crate) fn lacking(&self, block: &PostingsBlock) -> Option<u64> {
-        let (capacity, bytes) = (self.capacity(), self.room_of(block));
-        if bytes > capacity {
+        let (capacity, room) = (self.capacity(), self.room_of(block));
+        if room > capacity {
             return None;
         }
         // A disk that cannot be asked says why when it is written to.
-        let on_disk = scratch_file::lacking(&self.shared.folder, bytes).unwrap_or(0);
-        Some(on_disk.max((self.taken() + bytes).saturating_sub(capacity)))
+        let on_disk = scratch_file::lacking(&self.shared.folder, SpilledBlock::file_len(block)).unwrap_or(0);
+        Some(on_disk.max(self.taken().saturating_add(room).saturating_sub(capacity)))
     }
 
     fn room_of(&self, block: &PostingsBlock) -> u64 {
