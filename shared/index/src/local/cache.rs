@@ -1,5 +1,5 @@
-//! What of the index is at hand: an arena for each workspace, together never larger than the setting in memory. What is searched
-//! least recently makes room: into a file, where there is a disk for it, or for good.
+//! The cache of the index: an arena for each workspace. Together they never take more memory than the setting allows. The blocks that
+//! were searched least recently make room: they move into a file, or are forgotten where there is no disk for them.
 
 use std::{
     collections::HashSet,
@@ -31,7 +31,7 @@ pub(super) struct IndexCache {
     state: RwLock<IndexCacheState>,
     /// What the most bytes are told by: others take of it too.
     budget: CacheBudget,
-    /// Where blocks go that memory has no room for.
+    /// Where blocks go that do not fit into memory.
     spill: Option<SpillSpace>,
     /// Held by whoever makes room.
     making_room: Mutex<()>,
@@ -167,8 +167,8 @@ impl IndexCache {
         drop(forgotten);
     }
 
-    /// Blocks that are too much for memory together, each in memory as long as that is so without driving anything out, and then in
-    /// a file, for which files make room that were not searched since.
+    /// Blocks of a search that does not fit into memory: each stays in memory if it fits without driving anything out, and goes into a
+    /// file otherwise. Files that were not searched since that time make room for it.
     pub(super) fn beside_others(&self, blocks: Vec<PostingsBlock>, since: u64) -> Vec<KeptBlock> {
         let (mut bytes, capacity) = (self.bytes(), self.capacity());
         let place = |block: PostingsBlock| {
@@ -185,7 +185,7 @@ impl IndexCache {
         blocks.into_iter().map(place).collect()
     }
 
-    /// A copy of a block in a file, for which what was searched before the time `used` makes room; none if that is not to be.
+    /// A copy of a block in a file; none if there is no room for it. Files that were searched before the time `used` make room.
     fn spilled(&self, block: &PostingsBlock, used: u64) -> Option<SpilledBlock> {
         let spill = self.spill.as_ref().filter(|spill| spill.is_worth(block.byte_len() as u64))?;
         let lacking = spill.lacking(block)?;

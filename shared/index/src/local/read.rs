@@ -34,8 +34,8 @@ pub(super) type GenerationSizes = HashMap<GenerationId, u64>;
 pub(super) enum KeepPolicy {
     /// What was searched least recently: all of the search fits into memory.
     InsteadOfOthers,
-    /// In memory nothing: what does not fit beside the others goes into files, for which files make room that were not searched since
-    /// this time on the cache's clock.
+    /// Nothing in memory: what does not fit there beside the others goes into files. Files that were not searched since this time on the
+    /// cache's clock make room.
     BesideOthers { since: u64 },
 }
 

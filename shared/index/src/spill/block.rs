@@ -9,8 +9,8 @@
 //! | codes | of each row, the scale, length and error of its codes (`f32` × 3), then the codes |
 //! | vectors | `f32` × dimension × rows, row by row |
 //!
-//! The last two are empty where passages have no vectors. Of every page of the directory the first term is in memory, so a term
-//! takes two reads.
+//! The last two are empty where passages have no vectors. The first term of each page of the directory is in memory, so that looking
+//! up a term takes two reads: its page, and its postings.
 
 use std::{
     fs::File,

@@ -1,7 +1,7 @@
-//! The disk as the second place of what was read of the index: blocks that memory has no room for lie in files, of which a search
-//! reads what its question needs.
+//! Spilling to the disk: blocks of the index that do not fit into memory are kept in files, from which a search reads only what its
+//! question needs.
 //!
-//! A file has no name, and is gone with the process. What is lost of it is read from the relational store again.
+//! A file has no name, and goes with the process. It is only a copy: what is lost of it is read from the relational store again.
 
 mod block;
 
@@ -21,11 +21,11 @@ use parking_lot::Mutex;
 pub(crate) use self::block::SpilledBlock;
 use crate::segment::PostingsBlock;
 
-/// A file for less is not worth it: as much is read from the store in a moment.
+/// Smaller blocks, in bytes, are not worth a file: they are read from the store again in a moment.
 const LEAST: u64 = 1 << 20;
-/// Of so many files that the process may have open one is the index's at most: the others are for connections.
+/// The index has at most one of so many files that the process may have open: the others are for connections.
 const FILES: u64 = 4;
-/// Nothing is written for so long after the disk has refused.
+/// How long nothing is written after the disk has refused.
 const PAUSE: Duration = Duration::from_mins(1);
 
 /// Room on the disk for blocks. Cheap to clone.
@@ -39,13 +39,13 @@ struct SpillState {
     folder: PathBuf,
     capacity: u64,
     least: u64,
-    /// What a file takes of the room if it has fewer bytes, so that there are never too many.
+    /// The least room that a file counts for, in bytes: it bounds how many files there are.
     least_room: u64,
     /// The room that all files take, in bytes.
     taken: AtomicU64,
     /// When something could not be written last.
     refused: Mutex<Option<Instant>>,
-    /// Whether a file could not be read: this disk is not to be relied on.
+    /// Whether a file could not be read: the disk is not used any more.
     broken: AtomicBool,
 }
 
