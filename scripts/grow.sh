@@ -9,9 +9,9 @@
 #   scripts/grow.sh --mode embedded --steps 1000,10000,100000 --workspaces none
 #   scripts/grow.sh --steps none --workspaces 100,1000 --each 20 --time-limit 30m
 #
-# To put the tables into the page:
+# To put the tables into a file of their own, or between the lines `<!-- grow -->` and `<!-- /grow -->` of a page:
 #
-#   scripts/grow.sh --output docs/performance.md
+#   scripts/grow.sh --output grow.md
 #
 # What is used when it is set, and not started: TEST_DATABASE_URL and TEST_REDIS_URL as in scripts/test.sh; TEST_QDRANT_URL,
 # without which the cluster's index is in PostgreSQL; and TEST_MODEL_DIR, without which documents are found by words only.

@@ -302,8 +302,9 @@ async fn local(
     folder: std::path::PathBuf,
     name: String,
 ) -> Result<Arc<dyn Embedder>, OpenError> {
-    let (threads, precision, scratch) = (settings.threads, settings.precision, settings.hub.scratch.clone());
-    let open = move || LocalEmbedder::open(&folder, &name, threads, precision, Some(&scratch));
+    let (threads, precision, scratch_dir) =
+        (settings.threads, settings.precision, settings.hub.scratch_dir.clone());
+    let open = move || LocalEmbedder::open(&folder, &name, threads, precision, Some(&scratch_dir));
     let opened = tokio::task::spawn_blocking(open).await;
     let embedder = opened.map_err(|_| EmbedError::Stopped(lectern_shared::compute::ComputeStopped))??;
     Ok(match &settings.languages {

@@ -51,8 +51,8 @@ pub struct ModelHubSettings {
     pub offline: bool,
     /// Where downloaded models are kept.
     pub cache: PathBuf,
-    /// Where a process keeps the vocabulary of a model that it has open, in a file without a name: the data directory.
-    pub scratch: PathBuf,
+    /// Where a process keeps the token embeddings of a model that it has open, in an unnamed file: the data directory.
+    pub scratch_dir: PathBuf,
 }
 
 impl ModelHubSettings {
@@ -68,7 +68,7 @@ impl ModelHubSettings {
             cache: source
                 .get("LECTERN_MODEL_CACHE")?
                 .map_or_else(|| data_dir.join("models"), |path| PathBuf::from(path.trim())),
-            scratch: data_dir.to_owned(),
+            scratch_dir: data_dir.to_owned(),
         })
     }
 }

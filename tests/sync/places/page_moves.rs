@@ -111,13 +111,19 @@ async fn a_page_that_is_moved_stays_the_document_that_it_is(mode: Mode) {
     assert_eq!(told, ([0, 0, 5, 0, 0], &json!(0), &json!(1)), "{again:#}");
 }
 
+/// A page that links to two others. Returns its address.
+fn serve_two_pages(web: &Web) -> String {
+    for page in ["/one", "/two"] {
+        web.serve(page, "text/html", html(page, &[]));
+    }
+    web.serve("/", "text/html", html("/", &["/one", "/two"]))
+}
+
 async fn what_somebody_deleted_here_stays_away_when_nothing_leads_to_where_it_was(mode: Mode) {
     let (_service, client) = signed_up(mode).await;
     let web = Web::start().await;
     let serve = |page: &str, links: &[&str]| web.serve(page, "text/html", html(page, links));
-    let start = serve("/", &["/one", "/two"]);
-    serve("/one", &[]);
-    serve("/two", &[]);
+    let start = serve_two_pages(&web);
     let source = source(&client, "site", json!({"url": start, "discover": "crawl"})).await;
     assert_eq!(counts(&run(&client, &source).await), [3, 0, 0, 0, 0]);
     let delete = async |page: &str| {
@@ -153,9 +159,7 @@ async fn in_a_site_that_is_full_a_page_is_followed_where_it_says_that_it_is(mode
     let (_service, client) = signed_up(mode).await;
     let web = Web::start().await;
     let serve = |page: &str, links: &[&str]| web.serve(page, "text/html", html(page, links));
-    let start = serve("/", &["/one", "/two"]);
-    serve("/one", &[]);
-    serve("/two", &[]);
+    let start = serve_two_pages(&web);
     let config = json!({"url": start, "discover": "crawl", "maxDocuments": 3});
     let source = source(&client, "site", config).await;
     assert_eq!(counts(&run(&client, &source).await), [3, 0, 0, 0, 0]);

@@ -105,7 +105,7 @@ impl CrossEncoder {
         Ok(Self { layout, shape: *shape, head: ClassificationHead::load(file, shape)? })
     }
 
-    /// Moves the rows of the vocabulary to a file; see [`Encoder::move_words_to`](super::Encoder::move_words_to).
+    /// Moves the token embeddings to a file; see [`Encoder::move_words_to`](super::Encoder::move_words_to).
     ///
     /// # Errors
     /// The file cannot be had or written; they stay in memory.
@@ -119,7 +119,7 @@ impl CrossEncoder {
     /// Computes on this thread only, for some milliseconds. Memory grows with the tokens, not with their square.
     ///
     /// # Errors
-    /// The tokens are none, too many, or not the model's; or the rows of the vocabulary cannot be read.
+    /// The tokens are none, too many, or not the model's; or the token embeddings cannot be read.
     pub fn score(
         &self,
         tokens: &[u32],

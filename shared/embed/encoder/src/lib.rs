@@ -3,7 +3,7 @@
 //! ([`CrossEncoder`]).
 //!
 //! A crate of its own, because it is the one place where tests spend their time unless it is optimised; it knows nothing of
-//! texts, files' names or threads. `lectern_shared::embed::local` does, and is the only one that calls it.
+//! texts, files' names or threads. `lectern_embed`'s module `local` does, and is the only one that calls it.
 
 mod cross;
 mod int8;
@@ -73,8 +73,8 @@ pub enum EncodeError {
     /// The tokens are not what it takes.
     #[error(transparent)]
     Tokens(#[from] TokensError),
-    /// The file with the rows of its vocabulary cannot be read.
-    #[error("the rows of the model's vocabulary cannot be read: {0}")]
+    /// The file with its token embeddings cannot be read.
+    #[error("the model's token embeddings cannot be read: {0}")]
     Words(#[from] io::Error),
 }
 
@@ -180,8 +180,8 @@ impl Encoder {
         &self.shape
     }
 
-    /// Moves the rows of the vocabulary, which are half of a small model and most of a multilingual one, to an empty file that nobody
-    /// else writes to, made for so many bytes. Of these a text needs those of its tokens alone, which it reads from there.
+    /// Moves the token embeddings, which are half of a small model and most of a multilingual one, to an empty file that nobody else
+    /// writes to, made for so many bytes. A text reads those of its own tokens from there.
     ///
     /// # Errors
     /// The file cannot be had or written; they stay in memory.
@@ -194,7 +194,7 @@ impl Encoder {
     /// Computes on this thread only, for some milliseconds. Memory grows with the tokens, not with their square.
     ///
     /// # Errors
-    /// The tokens are none, too many, or not the model's; or the rows of the vocabulary cannot be read.
+    /// The tokens are none, too many, or not the model's; or the token embeddings cannot be read.
     pub fn embed(
         &self,
         tokens: &[u32],

@@ -69,7 +69,7 @@ impl<const M: usize> LinearLayer<M> {
     }
 }
 
-/// `[vocabulary, hidden]`: what each token of the vocabulary starts with, a row of bytes for each.
+/// The token embeddings, `[vocabulary, hidden]`: what each token of the vocabulary starts with, a row of bytes for each.
 #[derive(Debug)]
 pub(crate) struct WordTable {
     format: WordFormat,

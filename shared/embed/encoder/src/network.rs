@@ -129,7 +129,7 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         })
     }
 
-    /// Moves the rows of the vocabulary to an empty file, made for so many bytes.
+    /// Moves the token embeddings to an empty file, made for so many bytes.
     pub(crate) fn move_words_to(&mut self, file: impl FnOnce(u64) -> io::Result<File>) -> io::Result<()> {
         self.words.move_to(file)
     }

@@ -75,8 +75,8 @@ impl fmt::Debug for LocalEmbedder {
 
 impl LocalEmbedder {
     /// Reads, checks and lays out a model's files: blocking, some tenths of a second for a small one. `name` is what people
-    /// call it, `threads` the most passages that are embedded at once. `scratch` is a folder in which the vocabulary is kept, in a file
-    /// without a name; in memory when there is none, or it cannot be written to.
+    /// call it, `threads` the most passages that are embedded at once. `scratch_dir` is where the token embeddings are kept, in an
+    /// unnamed file; in memory when there is none, or it cannot be written to.
     ///
     /// The precision is no part of the space: vectors of both are near enough to be compared (docs/decisions.md).
     ///
@@ -87,7 +87,7 @@ impl LocalEmbedder {
         name: &str,
         threads: usize,
         precision: EmbeddingPrecision,
-        scratch: Option<&Path>,
+        scratch_dir: Option<&Path>,
     ) -> Result<Self, ModelError> {
         let threads = threads.max(1);
         let config = LocalModelConfig::read(dir)?;
@@ -97,7 +97,7 @@ impl LocalEmbedder {
         tokens.check_vocabulary(config.shape.vocabulary)?;
         let loader = EncoderLoader { shape: &config.shape, tokens: &tokens, prompts: &prompts, pooling };
         let ((mut encoder, precision), weights) = weights::read(dir, |file| loader.load(file, precision))?;
-        weights::keep_words(scratch, |file| encoder.move_words_to(file));
+        weights::keep_words(scratch_dir, |file| encoder.move_words_to(file));
         let shape = &config.shape;
         let facts: [(&str, &dyn fmt::Display); 10] = [
             ("kind", &"local"),

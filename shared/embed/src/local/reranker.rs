@@ -47,19 +47,24 @@ impl fmt::Debug for LocalReranker {
 
 impl LocalReranker {
     /// Reads, checks and lays out a model's files: blocking, some tenths of a second for a small one. `name` is what people
-    /// call it, `threads` the most pairs that are scored at once. `scratch` is a folder in which the vocabulary is kept, in a file without
-    /// a name; in memory when there is none, or it cannot be written to.
+    /// call it, `threads` the most pairs that are scored at once. `scratch_dir` is where the token embeddings are kept, in an unnamed
+    /// file; in memory when there is none, or it cannot be written to.
     ///
     /// # Errors
     /// A file is missing or damaged, or the model is of a kind that is not known or gives no single score. In words for the
     /// operator.
-    pub fn open(dir: &Path, name: &str, threads: usize, scratch: Option<&Path>) -> Result<Self, ModelError> {
+    pub fn open(
+        dir: &Path,
+        name: &str,
+        threads: usize,
+        scratch_dir: Option<&Path>,
+    ) -> Result<Self, ModelError> {
         let threads = threads.max(1);
         let config = LocalModelConfig::read(dir)?;
         let tokens = ModelTokenizer::read(dir, &config, &EmbeddingPrompts::default())?;
         let (mut encoder, _) = weights::read(dir, |file| CrossEncoder::load(file, &config.shape))?;
         tokens.check_vocabulary(config.shape.vocabulary)?;
-        weights::keep_words(scratch, |file| encoder.move_words_to(file));
+        weights::keep_words(scratch_dir, |file| encoder.move_words_to(file));
         let languages = tokens.languages();
         let (name, scratch) = (name.to_owned(), Mutex::default());
         let model = LoadedCrossEncoder { name, encoder, tokens, languages, scratch };

@@ -33,15 +33,15 @@ pub(super) fn read<T>(
     Ok((model, hash))
 }
 
-/// Has a model keep its vocabulary in a file in this folder, if it can be.
+/// Has a model keep its token embeddings in an unnamed file in this folder, if it can be.
 pub(super) fn keep_words(
-    scratch: Option<&Path>,
+    scratch_dir: Option<&Path>,
     move_to: impl FnOnce(&dyn Fn(u64) -> io::Result<File>) -> io::Result<()>,
 ) {
-    let Some(folder) = scratch else { return };
+    let Some(folder) = scratch_dir else { return };
     if let Err(error) = move_to(&|bytes| scratch_file::create(folder, bytes)) {
         let folder = folder.display();
-        tracing::info!(%error, %folder, "the model's vocabulary is kept in memory: no file can be made for it");
+        tracing::info!(%error, %folder, "the model's token embeddings are kept in memory: no file can be made for them");
     }
 }
 

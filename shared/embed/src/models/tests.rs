@@ -13,7 +13,7 @@ fn settings(scripted: &ScriptedServer) -> EmbeddingSettings {
         model: "now".to_owned(),
         model_dir: None,
         hub: ModelHubSettings {
-            scratch: std::path::PathBuf::new(),
+            scratch_dir: std::path::PathBuf::new(),
             address: scripted.url.clone(),
             token: None,
             offline: true,

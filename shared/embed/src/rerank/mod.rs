@@ -169,8 +169,8 @@ async fn local(
     folder: std::path::PathBuf,
 ) -> Result<Arc<dyn Reranker>, OpenError> {
     let (name, threads, languages) = (settings.model.clone(), settings.threads, settings.languages.clone());
-    let scratch = settings.hub.scratch.clone();
-    let open = move || LocalReranker::open(&folder, &name, threads, Some(&scratch));
+    let scratch_dir = settings.hub.scratch_dir.clone();
+    let open = move || LocalReranker::open(&folder, &name, threads, Some(&scratch_dir));
     let opened =
         tokio::task::spawn_blocking(open).await.map_err(|_| RerankError::Stopped(ComputeStopped))??;
     Ok(Arc::new(match languages {
