@@ -4,9 +4,11 @@
 //! out, addresses on hosts that neither the question nor a source nor a tool named, and images and tags besides: text that a model
 //! was talked into writing must not make a reader's browser tell anything to anybody. Less than 2 KiB is ever held back.
 
+mod characters;
 mod code;
 mod guard;
 mod known;
+mod lookahead;
 mod markdown;
 mod markers;
 

@@ -8,62 +8,22 @@ mod address;
 mod html;
 mod inline;
 mod judge;
+mod step;
 
-pub(super) use self::judge::decode;
-use self::{address::RemovedAddress, inline::OpenBrackets, judge::is_invisible};
+use self::{
+    address::RemovedAddress,
+    inline::OpenBrackets,
+    step::{GuardStep, REMOVED},
+};
 use super::{
+    characters::is_invisible,
     known::KnownReferences,
+    lookahead::LookaheadEnd,
     markdown::{CodeSpan, MarkdownState},
 };
 
 /// The most bytes that are held back. The other filters hold back as many at most.
 const LIMIT: usize = 1024;
-
-/// What stands where a foreign address stood.
-const REMOVED: &str = "(link removed)";
-
-/// How strict an address is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LinkKind {
-    /// It is fetched on a click: the host must be known.
-    Link,
-    /// It is fetched at once: the whole address must be known, and a person must have named its host.
-    Image,
-}
-
-/// How a text that is looked at ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LookaheadEnd {
-    /// More will come.
-    Open,
-    /// More will come, but no more is waited for.
-    Full,
-    /// It is complete.
-    Last,
-}
-
-/// What is to be done with the beginning of a text.
-#[derive(Debug)]
-enum GuardStep {
-    /// Nothing, until one of these comes, or anything at all if there are none.
-    More(&'static [char]),
-    /// So many bytes pass.
-    Keep(usize),
-    /// So many bytes go.
-    Replace {
-        length: usize,
-        /// What comes instead of them, as it is.
-        with: &'static str,
-        /// What comes after that, and is looked at like anything else.
-        then: String,
-    },
-    /// One byte passes, and a blank after it, so that it does not belong to what follows.
-    Break,
-    /// So many bytes are code, whatever comes after them.
-    Code(usize),
-    /// An address begins that goes, to its end. So many bytes of it are seen to be its own.
-    Swallow(usize),
-}
 
 /// The guard of one answer.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use url::{Host, Url};
 
-use super::guard::decode;
+use super::characters::decode;
 use crate::answer::cite::written_markers;
 
 /// The most that is remembered, whatever the texts hold: hosts, addresses, and the latter's bytes.

@@ -16,7 +16,7 @@ use self::{
     nesting::depth,
     readers::{BlockContext, block_at, is_span, readers},
 };
-use super::guard::LookaheadEnd;
+use super::lookahead::LookaheadEnd;
 
 /// How much of what has passed is kept to be looked at. Texts seldom have so much without a paragraph of its own.
 const REACH: usize = 32 * 1024;

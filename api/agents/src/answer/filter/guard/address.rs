@@ -2,11 +2,12 @@
 
 use url::{Host, Url};
 
-use super::{
-    GuardStep, LookaheadEnd,
-    judge::{DecodedChar, is_invisible, is_known_host, unit},
+use super::{judge::is_known_host, step::GuardStep};
+use crate::answer::filter::{
+    characters::{DecodedChar, is_invisible, unit},
+    known::KnownReferences,
+    lookahead::LookaheadEnd,
 };
-use crate::answer::filter::known::KnownReferences;
 
 /// What an address begins with that is recognised before its host.
 const HEADS: [&str; 11] = [

@@ -1,8 +1,11 @@
 //! Tags. Outside of code, those that texts are made up with go, and whatever else Markdown could take for one, or for a comment, is
 //! broken by a blank.
 
-use super::{GuardStep, LinkKind, LookaheadEnd, REMOVED, judge::is_allowed_address};
-use crate::answer::filter::known::KnownReferences;
+use super::{
+    judge::{LinkKind, is_allowed_address},
+    step::{GuardStep, REMOVED},
+};
+use crate::answer::filter::{known::KnownReferences, lookahead::LookaheadEnd};
 
 /// What texts are made up with in HTML: such a tag goes. Any other may be meant as it is written, like the `<T>` of a list's type,
 /// and stays, made harmless.

@@ -1,10 +1,11 @@
 //! Links, images and definitions.
 
 use super::{
-    GuardStep, LinePrefix, LinkGuard, LinkKind, LookaheadEnd, REMOVED,
-    judge::{AddressStart, is_allowed_address, is_invisible, is_settled, start},
+    LinePrefix, LinkGuard,
+    judge::{AddressStart, LinkKind, is_allowed_address, is_settled, start},
+    step::{GuardStep, REMOVED},
 };
-use crate::answer::filter::known::KnownReferences;
+use crate::answer::filter::{characters::is_invisible, known::KnownReferences, lookahead::LookaheadEnd};
 
 /// What brackets that have passed may still begin.
 #[derive(Debug, Clone, Copy)]
