@@ -1,9 +1,8 @@
-//! The run itself. It asks the [`RunEnvironment`] for everything that is not decided here, so that the same run from a record takes
-//! the same course.
+//! What a run has come to, and the steps that it can make. It asks the [`RunEnvironment`] for everything that is not decided here, so
+//! that the same run from a record takes the same course.
 
 use std::collections::{HashMap, VecDeque};
 
-use lectern_index::lexical::best_sentence;
 use lectern_shared::{
     compute::ComputePool,
     model::run::{StepKind, TerminationReason},
@@ -11,15 +10,14 @@ use lectern_shared::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    chat,
     event::{EventEmitter, NullDeltaSink, RunEvent},
-    extractive, follow_up,
+    instructions,
     observation::{note_tool_input, shortened, shown},
     outside::{PlannedCall, RunEnvironment, failed},
-    react,
-    setup::{AnswerStyle, CallOutcome, ModelReply, RecordEntry, RunSetup, RunUsage},
-    sources::{NumberedSource, SourceRegistry},
-    trace::{AnswerSpan, CitationView, StepView, UsageView},
+    react_text,
+    setup::{CallOutcome, ModelReply, RecordEntry, RunSetup, RunUsage, SEARCH},
+    sources::SourceRegistry,
+    trace::{AnswerSpan, CitationView, FinishedRun, RunAnswer, StepView, UsageView},
 };
 use crate::{
     AgentError,
@@ -50,34 +48,6 @@ pub(super) struct AgentRun<'a> {
     is_short: bool,
     /// The provider withheld the rest of what the model said last.
     is_withheld: bool,
-}
-
-/// How a run ended.
-pub(super) struct RunAnswer {
-    /// The answer.
-    pub(super) answer: String,
-    /// Why it ended.
-    pub(super) finish_reason: TerminationReason,
-    /// What it cites.
-    pub(super) citations: Vec<CitationView>,
-    /// The answer says only that there is none.
-    pub(super) is_unanswered: bool,
-    /// The provider withheld the rest of it.
-    pub(super) is_withheld: bool,
-}
-
-/// What is known of a run, however it ended.
-pub(super) struct FinishedRun {
-    /// How it ended.
-    pub(super) outcome: Result<RunAnswer, AgentError>,
-    /// What was done.
-    pub(super) steps: Vec<StepView>,
-    /// What the outside answered.
-    pub(super) entries: Vec<RecordEntry>,
-    /// What it took.
-    pub(super) spent: RunUsage,
-    /// Its reader was too slow to hear all of it.
-    pub(super) is_unread: bool,
 }
 
 /// What became of asking the model.
@@ -130,57 +100,10 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// Runs to the end. The last event is for the caller to emit.
-    pub(super) async fn finish(mut self) -> FinishedRun {
-        let RunSetup { trace, agent, session, .. } = self.setup;
-        self.emitter.emit(RunEvent::Start { trace: *trace, agent: *agent, session: session.clone() }).await;
-        let outcome = self.answer().await;
+    /// What is known of it, now that this has become of it.
+    pub(super) fn finished(self, outcome: Result<RunAnswer, AgentError>) -> FinishedRun {
         let is_unread = self.emitter.is_unread();
         FinishedRun { outcome, steps: self.steps, entries: self.entries, spent: self.spent, is_unread }
-    }
-
-    async fn answer(&mut self) -> Result<RunAnswer, AgentError> {
-        for host in &self.setup.image_hosts {
-            self.emitter.filter().allow_image_host(host);
-        }
-        // What another agent's model asks is not a user's word.
-        if !self.setup.is_nested {
-            self.emitter.filter().allow_user_text(&self.setup.question);
-        }
-        for (question, answer) in &self.setup.history {
-            self.emitter.filter().allow_user_text(question);
-            self.emitter.filter().allow_hosts_in(answer);
-        }
-        if let Some(instructions) = &self.setup.instructions {
-            self.emitter.filter().allow_user_text(instructions);
-        }
-        if let Some(prompt) = &self.setup.prompt {
-            self.emitter.filter().allow_hosts_in(&prompt.text);
-            self.emitter.filter().allow_user_text(&prompt.own);
-        }
-        let found = self.retrieve(&follow_up::searched(self.setup)).await?;
-        let finish_reason = match self.setup.style {
-            AnswerStyle::Extractive => return extractive::answer(self).await,
-            AnswerStyle::ChatVendor => chat::answer(self, &found).await?,
-            AnswerStyle::React => react::answer(self, &found).await?,
-        };
-        self.emitter.end_text().await;
-        if self.emitter.answer().trim().is_empty() {
-            let Some(limit) = explain(finish_reason) else { return Err(self.empty(finish_reason)) };
-            self.emitter.text(&limit).await;
-            self.emitter.end_text().await;
-            return Ok(RunAnswer { is_unanswered: true, ..self.ended(finish_reason, &[]).await });
-        }
-        let (answer, sources) = (self.emitter.citing().to_owned(), self.sources.all().to_vec());
-        let question = self.setup.question.clone();
-        let cited = self
-            .compute
-            .run(move || {
-                let sources: Vec<_> = sources.iter().map(NumberedSource::citable).collect();
-                cite::cite(&question, &answer, &sources, &|claim, passage| best_sentence(claim, passage))
-            })
-            .await?;
-        Ok(self.ended(finish_reason, &cited).await)
     }
 
     /// What became of it, with an answer that cites this.
@@ -287,7 +210,7 @@ impl<'a> AgentRun<'a> {
                     step.usage = Some(UsageView::of(&spent));
                 }
                 if !is_heard {
-                    self.emitter.text(&react::so_far(&text)).await;
+                    self.emitter.text(&react_text::so_far(&text)).await;
                 }
                 Ok(StepOutcome::Over(TerminationReason::MaxTime))
             }
@@ -440,7 +363,7 @@ impl<'a> AgentRun<'a> {
             if functions.is_empty() {
                 "There are no tools. Answer without one.".to_owned()
             } else {
-                let names = super::instructions::names(functions);
+                let names = instructions::names(functions);
                 format!("There is no tool of this name. The tools are: {names}.")
             }
         })
@@ -468,24 +391,3 @@ impl<'a> AgentRun<'a> {
         error.into()
     }
 }
-
-/// What is answered when a limit left nothing else to say.
-fn explain(reason: TerminationReason) -> Option<String> {
-    let limit = match reason {
-        TerminationReason::MaxIterations => "its limit of steps",
-        TerminationReason::MaxTime => "its limit of time",
-        TerminationReason::MaxTokens => "its limit of tokens",
-        TerminationReason::MaxCost => "its limit of cost",
-        TerminationReason::Stop
-        | TerminationReason::Length
-        | TerminationReason::Unformatted
-        | TerminationReason::ReturnDirect
-        | TerminationReason::Extractive
-        | TerminationReason::Declined
-        | TerminationReason::Error => return None,
-    };
-    Some(format!("There is no answer: the agent reached {limit} before it had one."))
-}
-
-/// The name of the function that searches the linked documents.
-pub(super) const SEARCH: &str = "search_documents";

@@ -10,7 +10,11 @@ use lectern_shared::{
 };
 use serde_json::json;
 
-use super::{AgentParts, AgentQuestion, agent_run::RunAnswer, read, setup::RunRecord, trace::StepView};
+use super::{
+    AgentParts, AgentQuestion, read,
+    setup::RunRecord,
+    trace::{RunAnswer, StepView},
+};
 use crate::AgentError;
 
 /// What an answer of an agent that is asked as this version depends on, as a hash; none for one that must not be given again: of a session,

@@ -11,10 +11,11 @@ use lectern_shared::{
 };
 
 use super::{
-    agent_run::{AgentRun, RunAnswer},
+    agent_run::AgentRun,
     follow_up::goes_on_from,
     setup::RunSetup,
     sources::{ExcerptPassage, NumberedSource},
+    trace::RunAnswer,
 };
 use crate::{
     AgentError,

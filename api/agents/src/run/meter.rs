@@ -13,7 +13,7 @@ use lectern_shared::{
 use tokio::time::Instant;
 use tracing::{Span, field, info_span};
 
-use super::{agent_run::FinishedRun, ledger::UsageLedger, setup::RunSetup};
+use super::{ledger::UsageLedger, setup::RunSetup, trace::FinishedRun};
 use crate::models::{ChatError, ChatOutcome, ChatRequest, ModelProvider, TokenUsage};
 
 /// Tells of one run.

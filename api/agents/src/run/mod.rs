@@ -6,6 +6,7 @@ mod agent_model;
 mod agent_run;
 mod cached;
 mod chat;
+mod course;
 mod event;
 mod extractive;
 mod follow_up;
@@ -43,14 +44,14 @@ use tokio::{sync::mpsc, task::AbortHandle, time::Instant};
 use tracing::Instrument;
 
 use self::{
-    agent_run::{AgentRun, FinishedRun},
+    agent_run::AgentRun,
     event::{EventEmitter, WAITING},
     ledger::UsageLedger,
     outside::{LiveEnvironment, RunEnvironment},
     prepare::{CheckedAgent, RunBounds},
     setup::{RECORD_VERSION, RunRecord, RunSetup, RunUsage, StepTiming},
     store::EndedRun,
-    trace::StepView,
+    trace::{FinishedRun, StepView},
 };
 pub use self::{
     event::{RunEvent, RunOutcome},
@@ -218,7 +219,7 @@ fn replay_record(parts: &AgentParts, record: RunRecord) -> RunHandle {
         let RunRecord { setup, entries, duration_ms, .. } = record;
         let outside = RunEnvironment::Recorded(VecDeque::from(entries));
         let run = AgentRun::new(&setup, outside, compute, EventEmitter::new(Some(events.clone())));
-        let done = run.finish().await;
+        let done = course::finish(run).await;
         let trace = trace::trace(&setup, &done, duration_ms);
         let _ = events.send(last(&setup, done, trace)).await;
     })
@@ -324,7 +325,8 @@ fn unasked(setup: &RunSetup, error: AgentError) -> FinishedRun {
 
 async fn run_live(setup: &RunSetup, live: &LiveEnvironment, events: &mpsc::Sender<RunEvent>) -> FinishedRun {
     let emitter = EventEmitter::new(Some(events.clone()));
-    AgentRun::new(setup, RunEnvironment::Live(live), live.parts.compute.clone(), emitter).finish().await
+    let run = AgentRun::new(setup, RunEnvironment::Live(live), live.parts.compute.clone(), emitter);
+    course::finish(run).await
 }
 
 fn last(setup: &RunSetup, done: FinishedRun, trace: Value) -> RunEvent {

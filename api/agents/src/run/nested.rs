@@ -10,6 +10,7 @@ use tracing::Instrument;
 use super::{
     AgentQuestion,
     agent_run::AgentRun,
+    course,
     event::EventEmitter,
     meter,
     outside::{LiveEnvironment, RunEnvironment, failed},
@@ -102,7 +103,7 @@ async fn run(
     let run =
         AgentRun::new(&setup, RunEnvironment::Live(&inner), parts.compute.clone(), EventEmitter::new(None));
     let done = async {
-        let done = run.finish().await;
+        let done = course::finish(run).await;
         meter::record_run_end(&setup, &done);
         done
     };

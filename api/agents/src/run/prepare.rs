@@ -19,11 +19,10 @@ use tokio::time::Instant;
 
 use super::{
     AgentParts, AgentQuestion, AgentToAsk, agent_model,
-    agent_run::SEARCH,
     ledger::UsageLedger,
     meter::RunMeter,
     outside::{CallTarget, LiveEnvironment},
-    setup::{AnswerStyle, OfferedFunction, RunLimits, RunSetup},
+    setup::{AnswerStyle, OfferedFunction, RunLimits, RunSetup, SEARCH},
     subject::RunSubject,
     told,
 };

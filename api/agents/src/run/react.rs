@@ -78,17 +78,6 @@ pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<Te
     }
 }
 
-/// What can be shown of a turn that was cut off.
-pub(super) fn so_far(text: &str) -> String {
-    match react_text::parse(react_text::cut_at_stop(text)) {
-        Ok(turn) => match turn.directive {
-            ReactDirective::Finish(answer) => answer,
-            ReactDirective::Call { .. } => String::new(),
-        },
-        Err(_) => String::new(),
-    }
-}
-
 enum ActionOutcome {
     Observation(String),
     Answer(String),

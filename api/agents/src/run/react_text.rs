@@ -108,6 +108,17 @@ pub(super) fn prose(text: &str) -> String {
     shown.trim().to_owned()
 }
 
+/// What can be shown of a turn that was cut off.
+pub(super) fn so_far(text: &str) -> String {
+    match parse(cut_at_stop(text)) {
+        Ok(turn) => match turn.directive {
+            ReactDirective::Finish(answer) => answer,
+            ReactDirective::Call { .. } => String::new(),
+        },
+        Err(_) => String::new(),
+    }
+}
+
 /// The text up to the first observation that the model invented: where it would have stopped had it kept to [`STOP`].
 /// For a complete text: in a part of one, a fence that is still open hides nothing.
 pub(super) fn cut_at_stop(text: &str) -> &str {

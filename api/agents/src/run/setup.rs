@@ -111,6 +111,9 @@ pub(super) struct OfferedFunction {
     pub(super) searches_documents: bool,
 }
 
+/// The name of the function that searches the linked documents.
+pub(super) const SEARCH: &str = "search_documents";
+
 /// What a run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct RunLimits {

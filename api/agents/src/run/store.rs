@@ -8,12 +8,10 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
-    AgentParts, AskedQuestion,
-    agent_run::FinishedRun,
-    cached,
+    AgentParts, AskedQuestion, cached,
     memory::{self, AnsweredTurn},
     setup::{RECORD_VERSION, RecordEntry, RunRecord, RunSetup},
-    trace,
+    trace::{self, FinishedRun},
 };
 use crate::AgentError;
 

@@ -2,6 +2,7 @@
 
 mod citation;
 mod example;
+mod finished;
 mod step;
 mod usage;
 
@@ -14,8 +15,12 @@ pub use self::{
     citation::{AnswerSpan, CitationView, PlaceView},
     example::example,
 };
-pub(super) use self::{step::StepView, usage::UsageView};
-use super::{agent_run::FinishedRun, setup::RunSetup};
+pub(super) use self::{
+    finished::{FinishedRun, RunAnswer},
+    step::StepView,
+    usage::UsageView,
+};
+use super::setup::RunSetup;
 
 /// How an answer came about.
 #[derive(Serialize, ToSchema)]
