@@ -36,7 +36,7 @@ const SAME_CALL: u32 = 2;
 /// A run that goes on.
 pub(super) struct AgentRun<'a> {
     pub(super) setup: &'a RunSetup,
-    outside: RunEnvironment<'a>,
+    outside: &'a mut dyn RunEnvironment,
     pub(super) compute: ComputePool,
     pub(super) emitter: EventEmitter,
     pub(super) sources: SourceRegistry,
@@ -81,7 +81,7 @@ pub(super) struct CallObservation {
 impl<'a> AgentRun<'a> {
     pub(super) fn new(
         setup: &'a RunSetup,
-        outside: RunEnvironment<'a>,
+        outside: &'a mut dyn RunEnvironment,
         compute: ComputePool,
         emitter: EventEmitter,
     ) -> Self {
@@ -382,7 +382,7 @@ impl<'a> AgentRun<'a> {
         let step = self.steps.iter_mut().rev().find(|step| step.kind == StepKind::Chat);
         let attempts = step.as_ref().map_or(1, |step| step.attempts);
         let error = ChatError { provider, attempts, kind: ChatErrorKind::Empty(why) };
-        if matches!(self.outside, RunEnvironment::Live(_)) {
+        if self.outside.is_live() {
             tracing::warn!(%provider, class = error.kind.code(), attempts, %why, "a model ended without a word");
         }
         if let Some(step) = step {

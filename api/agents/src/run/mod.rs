@@ -15,6 +15,7 @@ mod follow_up;
 pub mod fuzzing;
 mod instructions;
 mod ledger;
+mod live;
 mod memory;
 mod meter;
 mod nested;
@@ -25,6 +26,7 @@ mod prepare;
 mod react;
 mod react_text;
 mod recorder;
+mod replayed;
 mod setup;
 mod sources;
 mod store;
@@ -32,7 +34,7 @@ mod subject;
 mod told;
 pub mod trace;
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use lectern_db::{
     agents::{AgentBriefing, AgentLinks},
@@ -47,8 +49,9 @@ use self::{
     agent_run::AgentRun,
     event::{EventEmitter, WAITING},
     ledger::UsageLedger,
-    outside::{LiveEnvironment, RunEnvironment},
+    live::LiveEnvironment,
     prepare::{CheckedAgent, RunBounds},
+    replayed::ReplayedEnvironment,
     setup::{RECORD_VERSION, RunRecord, RunSetup, RunUsage, StepTiming},
     store::EndedRun,
     trace::{FinishedRun, StepView},
@@ -217,8 +220,8 @@ fn replay_record(parts: &AgentParts, record: RunRecord) -> RunHandle {
     let compute = parts.compute.clone();
     RunHandle::spawn(move |events| async move {
         let RunRecord { setup, entries, duration_ms, .. } = record;
-        let outside = RunEnvironment::Recorded(VecDeque::from(entries));
-        let run = AgentRun::new(&setup, outside, compute, EventEmitter::new(Some(events.clone())));
+        let mut outside = ReplayedEnvironment::new(entries);
+        let run = AgentRun::new(&setup, &mut outside, compute, EventEmitter::new(Some(events.clone())));
         let done = course::finish(run).await;
         let trace = trace::trace(&setup, &done, duration_ms);
         let _ = events.send(last(&setup, done, trace)).await;
@@ -277,10 +280,10 @@ async fn run_and_store(
         ledger: ledger.clone(),
     };
     let unusable = checked.unusable.take();
-    let (setup, live) = prepare::prepare(parts, toolbox, checked, &asked.question, bounds).await?;
+    let (setup, mut live) = prepare::prepare(parts, toolbox, checked, &asked.question, bounds).await?;
     let mut done = match unusable {
         Some(error) => unasked(&setup, error),
-        None => run_live(&setup, &live, events).await,
+        None => run_live(&setup, &mut live, events).await,
     };
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let body = trace::trace(&setup, &done, duration_ms);
@@ -323,10 +326,13 @@ fn unasked(setup: &RunSetup, error: AgentError) -> FinishedRun {
     }
 }
 
-async fn run_live(setup: &RunSetup, live: &LiveEnvironment, events: &mpsc::Sender<RunEvent>) -> FinishedRun {
-    let emitter = EventEmitter::new(Some(events.clone()));
-    let run = AgentRun::new(setup, RunEnvironment::Live(live), live.parts.compute.clone(), emitter);
-    course::finish(run).await
+async fn run_live(
+    setup: &RunSetup,
+    live: &mut LiveEnvironment,
+    events: &mpsc::Sender<RunEvent>,
+) -> FinishedRun {
+    let (compute, emitter) = (live.parts.compute.clone(), EventEmitter::new(Some(events.clone())));
+    course::finish(AgentRun::new(setup, live, compute, emitter)).await
 }
 
 fn last(setup: &RunSetup, done: FinishedRun, trace: Value) -> RunEvent {

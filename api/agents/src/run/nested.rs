@@ -12,8 +12,9 @@ use super::{
     agent_run::AgentRun,
     course,
     event::EventEmitter,
+    live::LiveEnvironment,
     meter,
-    outside::{LiveEnvironment, RunEnvironment, failed},
+    outside::failed,
     prepare::{self, RunBounds},
     setup::{CallOutcome, RunLimits},
 };
@@ -99,9 +100,8 @@ async fn run(
         owner: live.owner,
         ledger: live.meter.ledger(),
     };
-    let (setup, inner) = prepare::prepare(parts, &live.toolbox, checked, &question, bounds).await?;
-    let run =
-        AgentRun::new(&setup, RunEnvironment::Live(&inner), parts.compute.clone(), EventEmitter::new(None));
+    let (setup, mut inner) = prepare::prepare(parts, &live.toolbox, checked, &question, bounds).await?;
+    let run = AgentRun::new(&setup, &mut inner, parts.compute.clone(), EventEmitter::new(None));
     let done = async {
         let done = course::finish(run).await;
         meter::record_run_end(&setup, &done);

@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use super::{
     AgentParts, AgentQuestion, AgentToAsk, agent_model,
     ledger::UsageLedger,
+    live::{CallTarget, LiveEnvironment},
     meter::RunMeter,
-    outside::{CallTarget, LiveEnvironment},
     setup::{AnswerStyle, OfferedFunction, RunLimits, RunSetup, SEARCH},
     subject::RunSubject,
     told,
