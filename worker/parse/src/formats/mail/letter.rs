@@ -6,8 +6,8 @@ use lectern_shared::{file_name, model::job::IngestionWarning};
 use mail_parser::{Addr, Address, DateTime, Message};
 
 use super::{
-    beginning,
-    part::{MAX_INNER_HEAD, MailPart, MailParts, PartKind},
+    beginning, outlook,
+    part::{MAX_INNER_HEAD, MailPart, MailParts, MessageFormat, PartKind},
     title,
 };
 use crate::{
@@ -21,6 +21,8 @@ use crate::{
 const MAX_NAMED: usize = 200;
 /// Most letters that are read with the one that they are attached to.
 pub(super) const MAX_LETTERS: usize = 100;
+/// Most attachments that are looked at in files of Outlook, all of those together that are attached to each other.
+pub(super) const MAX_ATTACHMENTS: usize = 1_000;
 /// Most letters around a letter that is read.
 pub(super) const MAX_AROUND: usize = 5;
 /// Stands above a letter without a subject.
@@ -34,6 +36,8 @@ pub(super) struct LetterText {
     pub(super) has_markdown: bool,
     /// How many attached letters were opened.
     letters: usize,
+    /// How many attachments were looked at in files of Outlook.
+    looked_at: usize,
     /// How many attachments were not read.
     unread: usize,
     /// What could not be read is told once for each reason, however many parts have some.
@@ -55,7 +59,7 @@ impl LetterText {
         let mut attached = Vec::new();
         for part in parts {
             let is_read = match part.kind {
-                PartKind::Message => self.add_attached(&part.decoded(), around)?,
+                PartKind::Message(format) => self.add_attached(&part.decoded(), format, around)?,
                 PartKind::Attached => false,
                 PartKind::Plain | PartKind::Html | PartKind::Encrypted => continue,
             };
@@ -68,10 +72,22 @@ impl LetterText {
     }
 
     /// Adds a letter that is attached to one with so many others `around` it, under its subject. Whether it could be read.
-    pub(super) fn add_attached(&mut self, bytes: &[u8], around: usize) -> Result<bool, ParseAbort> {
+    pub(super) fn add_attached(
+        &mut self,
+        bytes: &[u8],
+        format: MessageFormat,
+        around: usize,
+    ) -> Result<bool, ParseAbort> {
         if !self.may_open(around) {
             return Ok(false);
         }
+        match format {
+            MessageFormat::Mime => self.add_message(bytes, around),
+            MessageFormat::Outlook => outlook::add_attached(bytes, self, around),
+        }
+    }
+
+    fn add_message(&mut self, bytes: &[u8], around: usize) -> Result<bool, ParseAbort> {
         let Ok(MailParts { message, parts }) = MailParts::of(beginning(bytes), MAX_INNER_HEAD) else {
             return Ok(false);
         };
@@ -88,6 +104,13 @@ impl LetterText {
         let may_open = self.letters < MAX_LETTERS && around < MAX_AROUND;
         self.letters += usize::from(may_open);
         may_open
+    }
+
+    /// Those of these attachments in a file of Outlook that may be looked at. They count from then on.
+    pub(super) fn look_at(&mut self, folders: impl Iterator<Item = String>) -> Vec<String> {
+        let folders: Vec<String> = folders.take(MAX_ATTACHMENTS - self.looked_at).collect();
+        self.looked_at += folders.len();
+        folders
     }
 
     /// Begins an attached letter under its subject.
@@ -165,7 +188,7 @@ fn bodies<'p, 'a>(parts: &'p [MailPart<'a>]) -> Vec<&'p MailPart<'a>> {
     let is_chosen = |part: &&MailPart<'_>| match part.kind {
         PartKind::Plain => true,
         PartKind::Html => part.choice.is_none_or(|choice| !plain.contains(&choice)),
-        PartKind::Encrypted | PartKind::Message | PartKind::Attached => false,
+        PartKind::Encrypted | PartKind::Message(_) | PartKind::Attached => false,
     };
     parts.iter().filter(is_chosen).collect()
 }

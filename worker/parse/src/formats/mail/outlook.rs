@@ -1,10 +1,11 @@
 //! E-mails as Outlook saves them (MSG): a compound file with a stream for each text, and one for all that is short.
 //!
-//! Attachments are named and not read, unless they are e-mails: those that Outlook attached are folders of such streams themselves.
+//! Attachments are named and not read, unless they are e-mails: those that Outlook attached are folders of such streams themselves, and
+//! others are files.
 
 use std::{
     collections::HashSet,
-    io::{Read, Seek},
+    io::{Cursor, Read, Seek},
 };
 
 use cfb::CompoundFile;
@@ -14,6 +15,7 @@ use mail_parser::DateTime;
 
 use super::{
     letter::{LetterText, in_lines, named, somebody},
+    part::MessageFormat,
     titled,
 };
 use crate::{
@@ -30,11 +32,9 @@ const ATTACHMENT: &str = "__attach_version1.0_";
 const MESSAGE: &str = "__substg1.0_3701000D/";
 /// The bytes of an attached file.
 const BYTES: &str = "__substg1.0_37010102";
-/// Most attachments that are looked at, those of attached e-mails included.
-const MAX_ATTACHMENTS: usize = 1_000;
 /// Most bytes that are read of what stands above the text. Files may say of many streams that they have the same content.
 const MAX_SHORT: u64 = 256 << 10;
-/// What stands before the first short property: of the whole file, and of an e-mail that is attached.
+/// What stands before the first short property: of the whole file, and of an e-mail in a folder of it.
 const PROPERTIES_HEAD: usize = 32;
 const INNER_HEAD: usize = 24;
 /// How long a short property is, with its tag and its flags.
@@ -75,7 +75,7 @@ pub(in crate::formats) fn parse<F: Read + Seek>(
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
 ) -> Result<(), ParseAbort> {
-    let mut file = OutlookFile { container: file, attachments: MAX_ATTACHMENTS, left: size };
+    let mut file = OutlookFile { container: file, left: size };
     let mut letter = OutlookLetter::of(&mut file, String::new(), 0);
     let body = letter.body();
     if body.is_none() {
@@ -88,6 +88,16 @@ pub(in crate::formats) fn parse<F: Read + Seek>(
     let structure = if read.has_markdown { TextMarkup::Markdown } else { TextMarkup::Plain };
     output.about(SourceMetadata { title, structure, ..SourceMetadata::default() })?;
     read.hand_on(options, output)
+}
+
+/// Adds such an e-mail in a file that is attached to an e-mail with so many others `around` it. Whether it could be read.
+pub(super) fn add_attached(bytes: &[u8], read: &mut LetterText, around: usize) -> Result<bool, ParseAbort> {
+    let Ok(container) = CompoundFile::open(Cursor::new(bytes)) else { return Ok(false) };
+    if !container.is_stream(PROPERTIES) {
+        return Ok(false);
+    }
+    let mut file = OutlookFile { container, left: bytes.len() as u64 };
+    OutlookLetter::of(&mut file, String::new(), around + 1).add_below(read)
 }
 
 /// What an e-mail says.
@@ -106,8 +116,6 @@ impl OutlookBody {
 /// A file, and what may still be read of it.
 struct OutlookFile<F> {
     container: CompoundFile<F>,
-    /// How many attachments may be looked at.
-    attachments: usize,
     /// How many bytes may be read. Each stream is read once, so that only what many share can come to more than the file has.
     left: u64,
 }
@@ -128,7 +136,7 @@ impl<F: Read + Seek> OutlookFile<F> {
 /// An e-mail in its file.
 struct OutlookLetter<'f, F> {
     file: &'f mut OutlookFile<F>,
-    /// The folder that it is in; empty for what is not attached.
+    /// The folder that it is in; empty for the whole file.
     folder: String,
     /// How many others are around it.
     around: usize,
@@ -172,7 +180,7 @@ impl<'f, F: Read + Seek> OutlookLetter<'f, F> {
 
     /// The value of a short property.
     fn property(&self, tag: u32) -> Option<[u8; 8]> {
-        let head = if self.around > 0 { INNER_HEAD } else { PROPERTIES_HEAD };
+        let head = if self.folder.is_empty() { PROPERTIES_HEAD } else { INNER_HEAD };
         let mut entries = self.properties.get(head..)?.chunks_exact(PROPERTY_LEN);
         entries.find(|entry| entry.starts_with(&tag.to_le_bytes()))?.get(8..)?.try_into().ok()
     }
@@ -230,13 +238,16 @@ impl<'f, F: Read + Seek> OutlookLetter<'f, F> {
             read.add_body(&bytes, charset, is_page)?;
         }
         let mut unread = Vec::new();
-        for folder in self.attachments() {
+        for folder in self.attachments(read) {
             let id = self.short(&folder, &CONTENT_ID);
-            if id.is_some_and(|id| shown.contains(&id)) || self.add_attached(read, &folder)? {
+            if id.is_some_and(|id| shown.contains(&id)) {
                 continue;
             }
-            let name = self.short(&folder, &FILE).as_deref().and_then(file_name::in_one_line);
-            unread.push(name.unwrap_or_else(|| "attachment".to_owned()));
+            let name = self.short(&folder, &FILE);
+            if !self.add_attached(read, &folder, name.as_deref())? {
+                let name = name.as_deref().and_then(file_name::in_one_line);
+                unread.push(name.unwrap_or_else(|| "attachment".to_owned()));
+            }
         }
         read.put_head(above, self.head(subject, &unread), unread.len());
         Ok(())
@@ -258,46 +269,55 @@ impl<'f, F: Read + Seek> OutlookLetter<'f, F> {
     }
 
     /// The folders of its attachments, of which no more are looked at than may be.
-    fn attachments(&mut self) -> Vec<String> {
+    fn attachments(&self, read: &mut LetterText) -> Vec<String> {
         let Ok(entries) = self.file.container.read_storage(&self.folder) else { return Vec::new() };
         let folders = entries.filter(|entry| entry.is_storage() && entry.name().starts_with(ATTACHMENT));
-        let folders = folders.map(|entry| format!("{}/", entry.name()));
-        let folders: Vec<String> = folders.take(self.file.attachments).collect();
-        self.file.attachments -= folders.len();
-        folders
+        read.look_at(folders.map(|entry| format!("{}/", entry.name())))
     }
 
-    /// Adds what is attached in a folder, if that is an e-mail that can be read.
-    fn add_attached(&mut self, read: &mut LetterText, folder: &str) -> Result<bool, ParseAbort> {
+    /// Adds what is attached in a folder under this name, if that is an e-mail that can be read.
+    fn add_attached(
+        &mut self,
+        read: &mut LetterText,
+        folder: &str,
+        name: Option<&str>,
+    ) -> Result<bool, ParseAbort> {
         let inner = format!("{}{folder}{MESSAGE}", self.folder);
         if !self.file.container.is_stream(format!("{inner}{PROPERTIES}")) {
-            return self.add_file(read, folder);
+            return self.add_file(read, folder, name);
         }
         if !read.may_open(self.around) {
             return Ok(false);
         }
-        let mut letter = OutlookLetter::of(self.file, inner, self.around + 1);
-        let body = letter.body();
-        let is_sealed = body.is_none() && letter.check_text().is_err();
-        let subject = letter.short("", &SUBJECT);
-        if is_sealed || letter.file.left == 0 {
-            return Ok(false);
-        }
-        read.begin(subject.as_deref().and_then(titled).as_deref(), self.around);
-        letter.add_to(read, None, body)?;
-        Ok(true)
+        OutlookLetter::of(self.file, inner, self.around + 1).add_below(read)
     }
 
-    /// Adds an attached file, if that is an e-mail as mail servers have it.
-    fn add_file(&mut self, read: &mut LetterText, folder: &str) -> Result<bool, ParseAbort> {
-        let kind = self.short(folder, &MEDIA_TYPE).map(|kind| kind.to_ascii_lowercase());
-        if !kind.is_some_and(|kind| matches!(kind.as_str(), "message/rfc822" | "message/global")) {
-            return Ok(false);
-        }
+    /// Adds an attached file, if that is an e-mail.
+    fn add_file(
+        &mut self,
+        read: &mut LetterText,
+        folder: &str,
+        name: Option<&str>,
+    ) -> Result<bool, ParseAbort> {
+        let media_type = self.short(folder, &MEDIA_TYPE).unwrap_or_default().to_ascii_lowercase();
+        let Some(format) = MessageFormat::of(&media_type, name) else { return Ok(false) };
         match self.stream(&format!("{folder}{BYTES}"), u64::MAX) {
-            Some(bytes) => read.add_attached(&bytes, self.around),
+            Some(bytes) => read.add_attached(&bytes, format, self.around),
             None => Ok(false),
         }
+    }
+
+    /// Adds it under its subject, as what is attached. Whether it could be read.
+    fn add_below(mut self, read: &mut LetterText) -> Result<bool, ParseAbort> {
+        let body = self.body();
+        let is_sealed = body.is_none() && self.check_text().is_err();
+        let subject = self.short("", &SUBJECT);
+        if is_sealed || self.file.left == 0 {
+            return Ok(false);
+        }
+        read.begin(subject.as_deref().and_then(titled).as_deref(), self.around - 1);
+        self.add_to(read, None, body)?;
+        Ok(true)
     }
 
     /// What stands above its text, line by line.

@@ -6,6 +6,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use lectern_shared::file_name;
 use mail_parser::{Message, MessageParser, MimeHeaders, decoders::base64::base64_decode};
 
 use crate::protocol::ParseError;
@@ -38,9 +39,34 @@ pub(super) enum PartKind {
     /// What only its receiver can open.
     Encrypted,
     /// A message beside the text, or among others.
-    Message,
+    Message(MessageFormat),
     /// A file beside the text.
     Attached,
+}
+
+/// How an attached message is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MessageFormat {
+    /// As mail servers have it.
+    Mime,
+    /// As Outlook saves it.
+    Outlook,
+}
+
+impl MessageFormat {
+    /// Told by the type of what is attached (in lower case), or else by its name: programs attach saved messages as they do any file.
+    pub(super) fn of(media_type: &str, name: Option<&str>) -> Option<Self> {
+        match media_type {
+            "message/rfc822" | "message/global" => return Some(Self::Mime),
+            "application/vnd.ms-outlook" => return Some(Self::Outlook),
+            _ => {}
+        }
+        match name.and_then(file_name::extension)?.as_str() {
+            "eml" => Some(Self::Mime),
+            "msg" => Some(Self::Outlook),
+            _ => None,
+        }
+    }
 }
 
 /// How the bytes of a part are written.
@@ -238,9 +264,9 @@ fn kind_of(headers: &PartHeaders, role: PartRole, is_in_choice: bool) -> Option<
         // Without its boundary what it holds cannot be told apart.
         media_type if is_text && media_type.starts_with("multipart/") => PartKind::Plain,
         _ if is_text && is_in_choice => return None,
-        "message/rfc822" | "message/global" => PartKind::Message,
-        "" if role == PartRole::Digested => PartKind::Message,
-        _ => PartKind::Attached,
+        "" if role == PartRole::Digested => PartKind::Message(MessageFormat::Mime),
+        media_type => MessageFormat::of(media_type, headers.name.as_deref())
+            .map_or(PartKind::Attached, PartKind::Message),
     })
 }
 

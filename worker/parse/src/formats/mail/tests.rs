@@ -3,7 +3,7 @@
 mod outlook_files;
 
 use super::{
-    letter::{MAX_AROUND, MAX_LETTERS},
+    letter::{MAX_AROUND, MAX_ATTACHMENTS, MAX_LETTERS},
     part::{MAX_DEPTH, MAX_INNER_HEAD, MAX_PART_HEAD, MAX_PARTS},
     *,
 };

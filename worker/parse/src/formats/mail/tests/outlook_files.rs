@@ -2,6 +2,7 @@
 
 use std::io::{Cursor, Write};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cfb::CompoundFile;
 
 use super::{super::outlook, *};
@@ -51,6 +52,20 @@ fn attachment(number: usize) -> String {
 
 fn attached(number: usize) -> String {
     format!("{}/__substg1.0_3701000D", attachment(number))
+}
+
+/// The streams of a file that is attached.
+fn attached_file(number: usize, name: &str, content: &[u8]) -> [(String, Vec<u8>); 2] {
+    let folder = attachment(number);
+    [
+        (format!("{folder}/__substg1.0_3707001F"), wide(name)),
+        (format!("{folder}/__substg1.0_37010102"), content.to_vec()),
+    ]
+}
+
+/// A file as it stands in an e-mail of mail servers, under these headers.
+fn encoded(headers: &str, file: &[u8]) -> String {
+    part(&format!("{headers}\nContent-Transfer-Encoding: base64"), &STANDARD.encode(file))
 }
 
 /// The streams of an e-mail with this subject, in a folder.
@@ -184,6 +199,40 @@ fn e_mails_that_are_attached_to_one_of_outlook_are_sections_under_their_subjects
 }
 
 #[test]
+fn saved_e_mails_that_are_attached_as_files_are_sections_under_their_subjects() {
+    let mut streams = letter("", "Re: the mill", "See below.");
+    streams.extend(attached_file(0, "Weir.MSG", &file_of(&letter("", "Weir", "The weir leaks."))));
+    streams.extend(attached_file(1, "gate.eml", b"Subject: Gate\n\nIt is shut.\n"));
+    let forwarded = file_of(&streams);
+    let rtf = file_of(&[
+        ("/__properties_version1.0".to_owned(), properties(32, &[])),
+        ("/__substg1.0_10090102".to_owned(), b"rtf".to_vec()),
+    ]);
+    let inside = [
+        part("", "What do you think?"),
+        encoded("Content-Type: application/vnd.ms-outlook; name=Forwarded", &forwarded),
+        encoded("Content-Type: application/octet-stream; name=broken.msg", &forwarded[..100]),
+        encoded("Content-Disposition: attachment; filename=\"In RTF.msg\"", &rtf),
+        part("Content-Type: application/octet-stream; name=note.eml", "Subject: Note\n\nOf the mill."),
+    ];
+    let mail = format!("Subject: Fwd\nFrom: ada@example.com\n{}", parts("mixed", "m", &inside));
+    let read = super::read(&mail).unwrap();
+    let date = "Date: 2026-11-28T08:00:00Z";
+    assert_eq!(
+        read.text,
+        format!(
+            "Subject: Fwd\nFrom: ada@example.com\nAttachments: broken.msg, In RTF.msg\n\nWhat do you think?\n\n\
+             # Re: the mill\n\n{date}\n\nSee below.\n\n\
+             ## Weir\n\n{date}\n\nThe weir leaks.\n\n\
+             ## Gate\n\nIt is shut.\n\n\
+             # Note\n\nOf the mill."
+        )
+    );
+    assert_eq!(read.about.structure, TextMarkup::Markdown);
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 2)]);
+}
+
+#[test]
 fn of_e_mails_within_each_other_or_beside_so_many_are_read_as_of_others() {
     let mut streams = letter("", "Top", "Words.");
     let mut folder = String::new();
@@ -203,6 +252,30 @@ fn of_e_mails_within_each_other_or_beside_so_many_are_read_as_of_others() {
     let read = self::read(&file_of(&streams)).unwrap();
     assert_eq!(read.text.matches("# Beside").count(), MAX_LETTERS);
     assert_eq!(read.warnings, [("unread_attachments".to_owned(), 2)]);
+}
+
+#[test]
+fn of_files_within_each_other_or_with_many_attachments_so_much_is_read_as_of_folders() {
+    let mut file = file_of(&letter("", &format!("Depth {}", MAX_AROUND + 1), "Words."));
+    for depth in (0..=MAX_AROUND).rev() {
+        let mut streams = letter("", &format!("Depth {depth}"), "Words.");
+        streams.extend(attached_file(0, "within.msg", &file));
+        file = file_of(&streams);
+    }
+    let read = read(&file).unwrap();
+    assert!(read.text.contains(&format!("Depth {MAX_AROUND}")), "{}", read.text);
+    assert!(!read.text.contains(&format!("Depth {}", MAX_AROUND + 1)), "{}", read.text);
+    assert!(read.text.contains("Attachments: within.msg"), "{}", read.text);
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 1)]);
+
+    let mut streams = letter("", "Beside", "Words.");
+    streams.extend((0..600).flat_map(|number| attached_file(number, "plan.pdf", b"%PDF")));
+    let with_many = file_of(&streams);
+    let mut streams = letter("", "Top", "Words.");
+    streams.extend((0..2).flat_map(|number| attached_file(number, "many.msg", &with_many)));
+    let read = self::read(&file_of(&streams)).unwrap();
+    assert_eq!(read.text.matches("# Beside").count(), 2, "{:.500}", read.text);
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), MAX_ATTACHMENTS as u64 - 2)]);
 }
 
 #[test]
