@@ -82,6 +82,9 @@ async fn what_a_user_does_is_counted(mode: Mode) {
         r#"lectern_tool_call_duration_seconds_count{type="SEARCH",outcome="error"}"#,
         r#"lectern_predict_duration_seconds_count{finish_reason="stop"}"#,
         r#"lectern_index_duration_seconds_count{operation="search",outcome="ok"}"#,
+        r#"lectern_index_cache_bytes{part="index"}"#,
+        r#"lectern_index_cache_bytes{part="lists"}"#,
+        r#"lectern_index_cache_max_bytes{part="files"}"#,
         "process_resident_memory_bytes",
     ] {
         assert!(count(&api, name) > 0.0, "{name} is not in {api:#?}");

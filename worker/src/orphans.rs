@@ -84,7 +84,10 @@ mod tests {
         EntryMismatch, ExpectedEntries, HeldGenerations, IndexCandidates, IndexQuery, IndexStatus,
         IndexTarget, IndexWriter,
     };
-    use lectern_shared::ids::{GenerationId, WorkspaceId};
+    use lectern_shared::{
+        ids::{GenerationId, WorkspaceId},
+        metrics::CacheState,
+    };
     use parking_lot::Mutex;
 
     use super::*;
@@ -135,6 +138,10 @@ mod tests {
 
         fn late_write_window(&self) -> Option<Duration> {
             Some(Duration::ZERO)
+        }
+
+        fn cached(&self) -> Vec<CacheState> {
+            unreachable!("nobody asks")
         }
 
         async fn ping(&self) -> Result<IndexStatus, IndexError> {

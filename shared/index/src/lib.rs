@@ -28,6 +28,7 @@ use lectern_db::{DbError, generations::RetiredGeneration};
 use lectern_shared::{
     compute::ComputeStopped,
     ids::{GenerationId, WorkspaceId},
+    metrics::CacheState,
     model::{job::JobClaim, language::Language},
 };
 
@@ -223,6 +224,9 @@ pub trait SearchIndex: Send + Sync {
     async fn held(&self, from: Option<IndexCursor>) -> Result<HeldGenerations, IndexError>;
     /// How long after its claim was lost a writer's last entries may still arrive. None when the index itself refuses them.
     fn late_write_window(&self) -> Option<Duration>;
+    /// What this process keeps of it at hand, part by part; nothing where a server does. What changes it may take a moment, so it is never
+    /// called on an async thread.
+    fn cached(&self) -> Vec<CacheState>;
     /// Whether it can answer.
     async fn ping(&self) -> Result<IndexStatus, IndexError>;
 }

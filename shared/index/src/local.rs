@@ -22,6 +22,7 @@ use lectern_shared::{
     cache_budget::CacheBudget,
     compute::ComputePool,
     ids::{GenerationId, WorkspaceId},
+    metrics::CacheState,
 };
 
 use self::{
@@ -232,6 +233,10 @@ impl SearchIndex for LocalIndex {
 
     fn late_write_window(&self) -> Option<Duration> {
         None
+    }
+
+    fn cached(&self) -> Vec<CacheState> {
+        self.inner.cache.parts()
     }
 
     async fn ping(&self) -> Result<IndexStatus, IndexError> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lectern_db::generations::RetiredGeneration;
 use lectern_shared::{
     ids::{GenerationId, WorkspaceId},
-    metrics::Metrics,
+    metrics::{CacheState, Metrics},
 };
 use tokio::time::Instant;
 
@@ -71,6 +71,10 @@ impl<I: SearchIndex> SearchIndex for MeteredIndex<I> {
 
     fn late_write_window(&self) -> Option<Duration> {
         self.inner.late_write_window()
+    }
+
+    fn cached(&self) -> Vec<CacheState> {
+        self.inner.cached()
     }
 
     async fn ping(&self) -> Result<IndexStatus, IndexError> {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lectern_db as db;
 use lectern_embed::ModelState;
-use lectern_shared::telemetry;
+use lectern_shared::{metrics::CacheState, telemetry};
 
 use crate::Runtime;
 
@@ -22,6 +22,12 @@ pub async fn text(runtime: &Runtime) -> String {
         state => Some(matches!(state, ModelState::Ready(..))),
     });
     runtime.metrics.set_lost_lines(telemetry::lost_lines());
-    let metrics = Arc::clone(&runtime.metrics);
-    runtime.compute.run(move || metrics.text()).await.unwrap_or_default()
+    let (metrics, index) = (Arc::clone(&runtime.metrics), Arc::clone(&runtime.index));
+    let budget = runtime.cache_budget.clone();
+    let tell = move || {
+        let lists = CacheState { part: "lists", bytes: budget.taken(), max: budget.for_lists() };
+        metrics.set_index_cache(&[index.cached(), vec![lists]].concat());
+        metrics.text()
+    };
+    runtime.compute.run(tell).await.unwrap_or_default()
 }

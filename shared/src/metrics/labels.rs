@@ -75,6 +75,7 @@ labels! {
     ToolCallLabels { r#type: &'static str, outcome: &'static str }
     FinishReasonLabel { finish_reason: &'static str }
     MismatchKindLabel { kind: &'static str }
+    CachePartLabel { part: &'static str }
     PoolLabel { pool: &'static str }
     ConnectionLabels { pool: &'static str, state: &'static str }
 }

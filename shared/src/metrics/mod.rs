@@ -21,9 +21,10 @@ use prometheus_client::{
 use secrecy::{ExposeSecret, SecretString};
 
 use self::labels::{
-    ConnectionLabels, FinishReasonLabel, IndexOperationLabels, MismatchKindLabel, ModelCallLabels,
-    OutcomeLabel, PoolLabel, ProviderLabel, PurposeLabel, PurposeOutcomeLabels, RequestLabels, RouteLabels,
-    SourceTypeLabel, StageLabel, StateLabel, TokenDirectionLabels, ToolCallLabels,
+    CachePartLabel, ConnectionLabels, FinishReasonLabel, IndexOperationLabels, MismatchKindLabel,
+    ModelCallLabels, OutcomeLabel, PoolLabel, ProviderLabel, PurposeLabel, PurposeOutcomeLabels,
+    RequestLabels, RouteLabels, SourceTypeLabel, StageLabel, StateLabel, TokenDirectionLabels,
+    ToolCallLabels,
 };
 pub use self::labels::{EmbeddingPurpose, JobAttemptOutcome, MismatchKind};
 use crate::{
@@ -80,6 +81,8 @@ pub struct Metrics {
     reranked: Family<OutcomeLabel, Counter>,
     index_seconds: HistogramFamily<IndexOperationLabels>,
     index_mismatch: Family<MismatchKindLabel, Gauge>,
+    index_cache: Family<CachePartLabel, Gauge>,
+    index_cache_max: Family<CachePartLabel, Gauge>,
     model_seconds: HistogramFamily<ModelCallLabels>,
     first_token_seconds: HistogramFamily<ProviderLabel>,
     tokens: Family<TokenDirectionLabels, Counter>,
@@ -143,6 +146,12 @@ impl Metrics {
                 "index_mismatch",
                 "Searchable documents of which the last look through all found something else than was published; from the process that sweeps",
             ),
+            index_cache: add.family_in(
+                "index_cache",
+                "What is kept at hand for searches: the embedded index, its files, and lists of what can be searched",
+                Unit::Bytes,
+            ),
+            index_cache_max: add.family_in("index_cache_max", "The most that each part of it may take now", Unit::Bytes),
             model_seconds: add.seconds(
                 "model_request_duration",
                 "Time of one request to a chat model, repeated tries included",
@@ -242,6 +251,15 @@ impl Metrics {
     pub fn mismatched(&self, kind: MismatchKind, documents: u64) {
         let documents = i64::try_from(documents).unwrap_or(i64::MAX);
         self.index_mismatch.get_or_create(&MismatchKindLabel { kind: kind.as_str() }).set(documents);
+    }
+
+    /// What is kept at hand for searches at this moment.
+    pub fn set_index_cache(&self, parts: &[CacheState]) {
+        let shown = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        for &CacheState { part, bytes, max } in parts {
+            self.index_cache.get_or_create(&CachePartLabel { part }).set(shown(bytes));
+            self.index_cache_max.get_or_create(&CachePartLabel { part }).set(shown(max));
+        }
     }
 
     /// A chat model was asked. `outcome` is `ok` or the kind of failure.
@@ -401,6 +419,17 @@ impl MetricRegistrar<'_> {
         self.registry.register_with_unit(name, help, Unit::Seconds, family.clone());
         family
     }
+}
+
+/// How full a part of a cache is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheState {
+    /// `index`, `files` or `lists`.
+    pub part: &'static str,
+    /// The bytes that it takes.
+    pub bytes: u64,
+    /// The most that it may take now.
+    pub max: u64,
 }
 
 /// How many connections a pool has.

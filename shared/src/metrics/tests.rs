@@ -19,6 +19,7 @@ fn told() -> Metrics {
     metrics.attempt(JobAttemptOutcome::Done, Duration::from_secs(2));
     metrics.leases_expired(2);
     metrics.mismatched(MismatchKind::Missing, 1);
+    metrics.set_index_cache(&[CacheState { part: "files", bytes: 5_000_000_000, max: u64::MAX }]);
     metrics.stage(IngestionStage::Parse, Duration::from_millis(30));
     metrics.read(DocumentType::Pdf, 4_096);
     metrics.published(DocumentType::Pdf, 12, 40);
@@ -65,6 +66,8 @@ fn what_is_told_is_shown_under_the_documented_names() {
         r#"lectern_model_cost_total{provider="openai"} 0.25"#,
         r#"lectern_tool_call_duration_seconds_count{type="SEARCH",outcome="error"} 1"#,
         r#"lectern_predict_duration_seconds_count{finish_reason="stop"} 1"#,
+        r#"lectern_index_cache_bytes{part="files"} 5000000000"#,
+        r#"lectern_index_cache_max_bytes{part="files"} 9223372036854775807"#,
         "process_start_time_seconds 1700000000.5",
     ] {
         assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");

@@ -23,6 +23,7 @@ use lectern_index::{
 use lectern_shared::{
     cache_budget::CacheBudget,
     ids::{DocumentId, GenerationId, WorkspaceId},
+    metrics::CacheState,
     model::{document::DocumentType, job::JobClaim},
 };
 
@@ -337,6 +338,10 @@ impl SearchIndex for Interrupted {
 
     fn late_write_window(&self) -> Option<Duration> {
         self.inner.late_write_window()
+    }
+
+    fn cached(&self) -> Vec<CacheState> {
+        self.inner.cached()
     }
 
     async fn ping(&self) -> Result<IndexStatus, IndexError> {

@@ -13,6 +13,7 @@ use std::{
 use lectern_shared::{
     cache_budget::CacheBudget,
     ids::{GenerationId, WorkspaceId},
+    metrics::CacheState,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -212,6 +213,17 @@ impl IndexCache {
     /// The bytes that are taken.
     pub(super) fn bytes(&self) -> u64 {
         self.state.read().bytes
+    }
+
+    /// What is in memory, what tells where files are included, and what is in files, if there may be any.
+    pub(super) fn parts(&self) -> Vec<CacheState> {
+        let index = CacheState { part: "index", bytes: self.bytes(), max: self.capacity() };
+        let files = self.spill.as_ref().map(|spill| CacheState {
+            part: "files",
+            bytes: spill.taken(),
+            max: spill.capacity(),
+        });
+        [Some(index), files].into_iter().flatten().collect()
     }
 
     /// To be held from before something is read from the store until it is inserted.

@@ -18,6 +18,7 @@ use lectern_shared::{
     cache_budget::CacheBudget,
     compute::ComputePool,
     ids::{GenerationId, WorkspaceId},
+    metrics::CacheState,
     model::{job::JobClaim, language::Language},
 };
 use parking_lot::Mutex;

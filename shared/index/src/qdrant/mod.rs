@@ -34,6 +34,7 @@ use lectern_shared::{
     compute::ComputePool,
     config::QdrantConfig,
     ids::{GenerationId, WorkspaceId},
+    metrics::CacheState,
 };
 use parking_lot::Mutex;
 use qdrant_client::qdrant::{
@@ -248,6 +249,10 @@ impl SearchIndex for QdrantIndex {
     /// once its writer is gone.
     fn late_write_window(&self) -> Option<Duration> {
         Some(self.inner.client.longest_write * 2)
+    }
+
+    fn cached(&self) -> Vec<CacheState> {
+        Vec::new()
     }
 
     async fn ping(&self) -> Result<IndexStatus, IndexError> {

@@ -71,6 +71,10 @@ async fn what_memory_has_no_room_for_is_read_from_the_store_once() {
     assert_equal(&not_kept.search(query.clone()).await.unwrap(), &expected, "without a disk");
     assert!(kept.cached_bytes() <= capacity, "{} of {capacity}", kept.cached_bytes());
     assert!(room.taken() > 0);
+    let in_memory = CacheState { part: "index", bytes: kept.cached_bytes(), max: capacity };
+    let in_files = CacheState { part: "files", bytes: room.taken(), max: LARGE };
+    assert_eq!(kept.cached(), [in_memory, in_files]);
+    assert!(not_kept.cached().iter().all(|cached| cached.part == "index"));
     empty_store(&t, &query).await;
     assert_equal(&kept.search(query.clone()).await.unwrap(), &expected, "again");
     assert!(not_kept.search(query.clone()).await.unwrap().lexical.is_empty());
@@ -152,6 +156,7 @@ async fn a_disk_that_cannot_be_used_changes_no_answer() {
     lose_files(folder.path());
     assert_equal(&index.search(query.clone()).await.unwrap(), &expected, "lost");
     assert_eq!(room.taken(), 0, "a disk that has lost something is not used any more");
+    assert!(index.cached().contains(&CacheState { part: "files", bytes: 0, max: 0 }));
     assert_equal(&index.search(query.clone()).await.unwrap(), &expected, "lost, again");
 }
 
