@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use cfb::CompoundFile;
 use lectern_shared::file_name;
 use url::Url;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
@@ -173,14 +174,14 @@ pub fn mail(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Mail, bytes)
 }
 
-/// Workbooks: a file as it is, or the parts of one, see [`zipped`].
+/// Workbooks: a file as it is, or the parts of one, see [`packed`].
 pub fn workbook(bytes: &[u8]) -> Vec<ParseFrame> {
-    parts(SourceKind::Workbook, &zipped(bytes))
+    parts(SourceKind::Workbook, &packed(bytes))
 }
 
-/// Other office documents: a file as it is, or the parts of one, see [`zipped`].
+/// Other office documents: a file as it is, or the parts of one, see [`packed`].
 pub fn package(bytes: &[u8]) -> Vec<ParseFrame> {
-    parts(SourceKind::Package, &zipped(bytes))
+    parts(SourceKind::Package, &packed(bytes))
 }
 
 /// Captions of a video.
@@ -198,16 +199,25 @@ pub fn markdown(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Markdown, bytes)
 }
 
-/// Bytes that are a package or an older office file, as they are. Others are read as the parts of a package, so that what is mutated is
-/// what stands in it: a line `--- NAME` begins each.
-fn zipped(bytes: &[u8]) -> Vec<u8> {
-    const MARK: &[u8] = b"--- ";
-    if !bytes.starts_with(MARK) {
-        return bytes.to_vec();
+/// Bytes that are a package or an older office file, as they are. Others are read as the parts of one, so that what is mutated is what
+/// stands in it: a line `--- NAME` begins each part of a package, and a line `=== PATH` each stream of an older file.
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    const PART: &[u8] = b"--- ";
+    const STREAM: &[u8] = b"=== ";
+    if bytes.starts_with(PART) {
+        zipped(named(bytes, PART))
+    } else if bytes.starts_with(STREAM) {
+        compounded(named(bytes, STREAM))
+    } else {
+        bytes.to_vec()
     }
+}
+
+/// What follows each line that begins with a mark, by the name that the line says.
+fn named(bytes: &[u8], mark: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut parts: Vec<(String, Vec<u8>)> = Vec::new();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        match (line.strip_prefix(MARK), parts.last_mut()) {
+        match (line.strip_prefix(mark), parts.last_mut()) {
             (Some(name), _) => {
                 parts.push((String::from_utf8_lossy(name.trim_ascii()).into_owned(), Vec::new()));
             }
@@ -215,6 +225,11 @@ fn zipped(bytes: &[u8]) -> Vec<u8> {
             (None, None) => {}
         }
     }
+    parts
+}
+
+/// A package of these parts.
+fn zipped(parts: Vec<(String, Vec<u8>)>) -> Vec<u8> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for (name, content) in parts {
@@ -224,6 +239,21 @@ fn zipped(bytes: &[u8]) -> Vec<u8> {
         }
     }
     archive.finish().map(Cursor::into_inner).unwrap_or_default()
+}
+
+/// An older office file of these streams, without the ends of their last lines.
+fn compounded(streams: Vec<(String, Vec<u8>)>) -> Vec<u8> {
+    let Ok(mut file) = CompoundFile::create(Cursor::new(Vec::new())) else { return Vec::new() };
+    for (path, content) in streams {
+        let (folder, _) = path.rsplit_once('/').unwrap_or_default();
+        // Names that there cannot be are refused; of two of one name the first one stays.
+        if file.create_storage_all(folder).is_ok()
+            && let Ok(mut stream) = file.create_new_stream(&path)
+        {
+            let _written = stream.write_all(content.strip_suffix(b"\n").unwrap_or(&content));
+        }
+    }
+    file.into_inner().into_inner()
 }
 
 /// Reads a source as the child does, and looks at what it says as its parent does.
@@ -280,4 +310,33 @@ fn are_in_order(text: &str, marks: &[TextMark]) {
     };
     assert!(marks.iter().all(|mark| mark.at <= length && is_sane(mark)), "{marks:?} of {length}");
     assert!(marks.is_sorted_by_key(|mark| mark.at), "{marks:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of what is read.
+    fn text(frames: Vec<ParseFrame>) -> String {
+        let text = |frame| if let ParseFrame::Part(part) = frame { part.text } else { String::new() };
+        frames.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn seeds_of_outlook_are_read_with_the_e_mails_that_are_attached() {
+        let file = text(package(include_bytes!("../../../fuzz/seeds/package/parts.msg")));
+        assert_eq!(
+            file,
+            "Subject: Fwd: the mill\nFrom: Ada L. <ada@example.com>\nTo: Bob, Eve\nCc: Jürgen\n\
+             Date: 2026-11-28T08:00:00Z\nAttachments: plan.pdf\n\nSee below.\n\n\
+             # Weir\n\nFrom: Bob\n\n## Leaks\n\nThe weir leaks.\n\n\
+             # Gate\n\nFrom: eve@example.com\n\nIt is shut."
+        );
+        let mail = text(mail(include_bytes!("../../../fuzz/seeds/mail/outlook.eml")));
+        assert_eq!(
+            mail,
+            "Subject: Fwd\nFrom: ada@example.com\n\nSee below.\n\n\
+             # Weir\n\nDate: 2026-11-28T08:00:00Z\n\nThe weir leaks.\n\n## Gate\n\nIt is shut."
+        );
+    }
 }
