@@ -6,6 +6,7 @@
 use std::{
     collections::HashSet,
     io::{Cursor, Read, Seek},
+    iter,
 };
 
 use cfb::CompoundFile;
@@ -238,7 +239,8 @@ impl<'f, F: Read + Seek> OutlookLetter<'f, F> {
             read.add_body(&bytes, charset, is_page)?;
         }
         let mut unread = Vec::new();
-        for folder in self.attachments(read) {
+        let (folders, others) = self.attachments(read);
+        for folder in folders {
             let id = self.short(&folder, &CONTENT_ID);
             if id.is_some_and(|id| shown.contains(&id)) {
                 continue;
@@ -249,6 +251,7 @@ impl<'f, F: Read + Seek> OutlookLetter<'f, F> {
                 unread.push(name.unwrap_or_else(|| "attachment".to_owned()));
             }
         }
+        unread.extend(iter::repeat_n("attachment".to_owned(), others));
         read.put_head(above, self.head(subject, &unread), unread.len());
         Ok(())
     }
@@ -268,11 +271,12 @@ impl<'f, F: Read + Seek> OutlookLetter<'f, F> {
         }
     }
 
-    /// The folders of its attachments, of which no more are looked at than may be.
-    fn attachments(&self, read: &mut LetterText) -> Vec<String> {
-        let Ok(entries) = self.file.container.read_storage(&self.folder) else { return Vec::new() };
+    /// The folders of its attachments that may be looked at, and how many others there are.
+    fn attachments(&self, read: &mut LetterText) -> (Vec<String>, usize) {
+        let Ok(entries) = self.file.container.read_storage(&self.folder) else { return (Vec::new(), 0) };
         let folders = entries.filter(|entry| entry.is_storage() && entry.name().starts_with(ATTACHMENT));
-        read.look_at(folders.map(|entry| format!("{}/", entry.name())))
+        let mut folders = folders.map(|entry| format!("{}/", entry.name()));
+        (read.look_at(&mut folders), folders.count())
     }
 
     /// Adds what is attached in a folder under this name, if that is an e-mail that can be read.

@@ -269,13 +269,15 @@ fn of_files_within_each_other_or_with_many_attachments_so_much_is_read_as_of_fol
     assert_eq!(read.warnings, [("unread_attachments".to_owned(), 1)]);
 
     let mut streams = letter("", "Beside", "Words.");
-    streams.extend((0..600).flat_map(|number| attached_file(number, "plan.pdf", b"%PDF")));
+    streams.extend((0..599).flat_map(|number| attached_file(number, "plan.pdf", b"%PDF")));
+    streams.extend(attached_file(599, "last.eml", b"Subject: Last\n\nWords.\n"));
     let with_many = file_of(&streams);
     let mut streams = letter("", "Top", "Words.");
     streams.extend((0..2).flat_map(|number| attached_file(number, "many.msg", &with_many)));
     let read = self::read(&file_of(&streams)).unwrap();
     assert_eq!(read.text.matches("# Beside").count(), 2, "{:.500}", read.text);
-    assert_eq!(read.warnings, [("unread_attachments".to_owned(), MAX_ATTACHMENTS as u64 - 2)]);
+    assert_eq!(read.text.matches("# Last").count(), 1, "{MAX_ATTACHMENTS} are looked at");
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 599 + 600)]);
 }
 
 #[test]
