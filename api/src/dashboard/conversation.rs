@@ -4,7 +4,7 @@
 use lectern_shared::ids::AgentId;
 use serde_json::{Map, Value};
 
-use super::ask::{AnswerReader, ToldAnswer};
+use super::told::{AnswerReader, ToldAnswer};
 use crate::{
     error::ApiErrorKind,
     response::ApiResult,

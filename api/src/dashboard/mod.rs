@@ -33,6 +33,7 @@ mod sign_in;
 mod sources;
 mod text;
 mod tokens;
+mod told;
 mod traces;
 mod values;
 mod webhooks;

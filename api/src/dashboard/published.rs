@@ -16,11 +16,12 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy,
-    ask::{AnswerReader, AskPanel, PageEncoder, ToldAnswer, whole},
+    ask::AskPanel,
     conversation::ConversationTurn,
     frame::{StrangersForm, Visitor, root_of, see_other, wants_json},
     html,
     text::filters,
+    told::{AnswerReader, PageEncoder, ToldAnswer, whole},
 };
 use crate::{
     auth::in_force::RequestCredential,
