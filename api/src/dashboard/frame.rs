@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::{
     choices::{ListPlace, told_apart},
+    cookies::CookieNames,
     said::{counted_notice, notice, problem},
-    session::{CookieNames, PAGE_WORKSPACE},
     text::{Notice, for_people},
 };
 use crate::{
@@ -37,6 +37,9 @@ const CHOICES: u32 = 50;
 pub(super) const NONCE: &str = "nonce";
 /// The input that says what the form was made from.
 pub(super) const SEEN: &str = "seen";
+/// The parameter by which what a page sends names the page's workspace. It stands in the address and not among the fields, so that it
+/// is known before anything of a body is read, which may be a file.
+pub(super) const PAGE_WORKSPACE: &str = "page-workspace";
 
 /// Somebody who is signed in and looks at a page.
 pub(super) struct Visitor {

@@ -13,6 +13,7 @@ mod cited;
 mod collections;
 mod confirm;
 mod conversation;
+mod cookies;
 mod documents;
 mod edits;
 mod elsewhere;

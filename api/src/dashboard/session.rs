@@ -10,8 +10,9 @@ use axum::{
 use lectern_shared::ids::WorkspaceId;
 
 use super::{
+    cookies::CookieNames,
     elsewhere,
-    frame::{wants_json, wants_page},
+    frame::{PAGE_WORKSPACE, wants_json, wants_page},
     is_page,
 };
 use crate::{
@@ -25,69 +26,6 @@ use crate::{
 
 /// Where browsers tell which site a request comes from. Pages cannot set it.
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-
-/// The parameter by which what a page sends names the page's workspace. It stands in the address and not among the fields, so that it
-/// is known before anything of a body is read, which may be a file.
-pub(super) const PAGE_WORKSPACE: &str = "page-workspace";
-
-/// The cookies of a browser, under the names that they have where the service is reached so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CookieNames {
-    session: &'static str,
-    workspace: &'static str,
-    is_secure: bool,
-}
-
-impl CookieNames {
-    /// Behind TLS a browser takes the prefix as a promise: no other host of the same site has set them.
-    pub(super) fn at(address: &PublicAddress) -> Self {
-        if address.is_secure() {
-            Self { session: "__Host-lectern_session", workspace: "__Host-lectern_workspace", is_secure: true }
-        } else {
-            Self { session: "lectern_session", workspace: "lectern_workspace", is_secure: false }
-        }
-    }
-
-    /// The sign-in and the workspace that were chosen in a browser.
-    pub(super) fn read(self, headers: &HeaderMap) -> (Option<&str>, Option<&str>) {
-        (cookie(headers, self.session), cookie(headers, self.workspace))
-    }
-
-    /// Keeps a sign-in in the browser for as long as it lasts.
-    pub(super) fn sign_in(self, token: &str, seconds: u64) -> Result<HeaderValue, ApiError> {
-        self.line(self.session, token, seconds)
-    }
-
-    /// Takes the sign-in out of the browser. What was chosen stays, for pages that are still open and whoever signs in again.
-    pub(super) fn sign_out(self) -> Result<HeaderValue, ApiError> {
-        self.line(self.session, "", 0)
-    }
-
-    /// Keeps which workspace the pages are about; none for the account's own.
-    pub(super) fn choose(self, workspace: Option<WorkspaceId>) -> Result<HeaderValue, ApiError> {
-        const A_YEAR: u64 = 31_536_000;
-        match workspace {
-            Some(id) => self.line(self.workspace, &id.to_string(), A_YEAR),
-            None => self.line(self.workspace, "", 0),
-        }
-    }
-
-    fn line(self, name: &str, value: &str, seconds: u64) -> Result<HeaderValue, ApiError> {
-        let secure = if self.is_secure { "; Secure" } else { "" };
-        let line = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
-        HeaderValue::try_from(line).map_err(|error| {
-            tracing::error!(%error, "a cookie cannot be written into a header");
-            ApiError::internal()
-        })
-    }
-}
-
-/// A cookie that the browser shows, if it has it.
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(found, value)| (found == name && !value.is_empty()).then_some(value))
-}
 
 /// Lets browsers in by their cookie.
 pub(crate) async fn admit(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
@@ -186,18 +124,5 @@ mod tests {
         ] {
             assert_eq!(is_from_here(&headers(sent), &public), taken, "{sent:?}");
         }
-    }
-
-    #[test]
-    fn cookies_are_for_the_server_alone_and_promise_what_tls_lets_them() {
-        let plain = CookieNames::at(&address("http://127.0.0.1:8080"));
-        let line = plain.sign_in("a.b.c", 60).unwrap();
-        assert_eq!(line, "lectern_session=a.b.c; Path=/; Max-Age=60; HttpOnly; SameSite=Lax");
-        let secure = CookieNames::at(&address("https://kb.example"));
-        let line = secure.sign_in("a.b.c", 60).unwrap();
-        assert_eq!(line, "__Host-lectern_session=a.b.c; Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure");
-        let shown = headers(&[("cookie", "lectern_session=x; __Host-lectern_session=y;lectern_workspace=")]);
-        assert_eq!(plain.read(&shown), (Some("x"), None));
-        assert_eq!(secure.read(&shown), (Some("y"), None));
     }
 }

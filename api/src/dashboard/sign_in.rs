@@ -15,9 +15,9 @@ use utoipa::ToSchema;
 
 use super::{
     PagePolicy,
+    cookies::CookieNames,
     frame::{StrangersForm, SubmittedForm, own_path, see_other},
     html,
-    session::CookieNames,
     text::Notice,
 };
 use crate::{
