@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 use super::{
     actor::{Actor, RequestOrigin},
     audit::AuditService,
-    sign_in::{PasswordHashPool, SignInService, SignedInUser, oidc::at_home},
+    sign_in::{PasswordHashPool, SignInService, SignedInUser},
 };
 use crate::{
     error::ApiError,
@@ -198,7 +198,7 @@ impl AccountService {
         origin: RequestOrigin,
     ) -> Result<SignedInUser, ApiError> {
         self.sign_ins.allow_password(false)?;
-        let maker = |user| at_home(user, origin.clone());
+        let maker = |user| Actor::at_home(user, origin.clone());
         let user = self.create(account, AccountOrigin::SignUp, address, maker).await?;
         self.sign_ins.sign_in_new(user, address, origin).await
     }

@@ -111,6 +111,11 @@ impl Actor {
         Self { user, workspace, role, quotas, search_epoch: None, stored_at_most: None, token, origin }
     }
 
+    /// Somebody in the workspace of their own.
+    pub(super) fn at_home(user: UserId, origin: RequestOrigin) -> Self {
+        Self::new(user, user.into(), Role::Owner, WorkspaceQuotas::default(), None).from(origin)
+    }
+
     /// The same, with where the request came from.
     pub(crate) fn from(mut self, origin: RequestOrigin) -> Self {
         self.origin = origin;

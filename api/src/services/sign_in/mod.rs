@@ -19,7 +19,7 @@ use lectern_shared::{
     model::{
         audit::AuditAction,
         user::{User, email_key},
-        workspace::{Role, WorkspaceQuotas},
+        workspace::Role,
     },
     secrets::Keyring,
 };
@@ -286,7 +286,7 @@ impl SignInService {
     /// note, not the sign-in.
     async fn note(&self, user: UserId, origin: RequestOrigin, place: Option<[u8; 32]>) {
         let (db, audit, now) = (self.db.clone(), self.audit.clone(), self.clock.now());
-        let actor = Actor::new(user, user.into(), Role::Owner, WorkspaceQuotas::default(), None).from(origin);
+        let actor = Actor::at_home(user, origin);
         // In a task of its own: it need not begin anew when nobody waits for it any more.
         let noting = tokio::spawn(async move {
             let noted = async {

@@ -19,7 +19,6 @@ use lectern_shared::{
     model::{
         audit::AuditAction,
         user::{User, email_key},
-        workspace::{Role, WorkspaceQuotas},
     },
     secrets::{CiphertextLocation, Keyring, idempotency_row},
 };
@@ -290,7 +289,7 @@ impl OidcSignIn {
                     tracing::warn!(user = %user.id, "the e-mail of an account is somebody else's at the provider of OpenID Connect");
                     return Err(OidcFailure::EmailTaken);
                 }
-                let actor = at_home(user.id, origin.clone());
+                let actor = Actor::at_home(user.id, origin.clone());
                 self.audit.note(&mut tx, &actor, AuditAction::IdentityLinked, "user", user.id).await?;
                 tracing::info!(user = %user.id, "account linked to somebody at the provider of OpenID Connect");
                 user
@@ -302,7 +301,7 @@ impl OidcSignIn {
                     let is_closed = error.kind == ApiErrorKind::Forbidden;
                     if is_closed { OidcFailure::SignUpClosed } else { error.into() }
                 })?;
-                let actor = at_home(user.id, origin.clone());
+                let actor = Actor::at_home(user.id, origin.clone());
                 self.audit.note(&mut tx, &actor, AuditAction::AccountCreated, "user", user.id).await?;
                 db::identities::link(&mut tx, issuer, subject, user.id, now).await?;
                 tracing::info!(user = %user.id, admin = user.is_admin, "account created for OpenID Connect");
@@ -310,7 +309,7 @@ impl OidcSignIn {
             }
         };
         if let Some(map) = &self.settings.roles {
-            let actor = at_home(user.id, origin);
+            let actor = Actor::at_home(user.id, origin);
             membership::apply(&mut tx, &self.audit, map, &identity.groups, &actor, now).await?;
         }
         tx.commit().await?;
@@ -352,11 +351,6 @@ fn giving_way(keyring: &Keyring, shown: &[PendingCookie<'_>], now: Timestamp) ->
     let ended = all.iter().filter(|(end, _)| end.is_none()).count();
     let gone = ended.max((all.len() + 1).saturating_sub(MOST_PENDING));
     all.into_iter().take(gone).map(|(_, name)| name.to_owned()).collect()
-}
-
-/// Somebody in the workspace of their own.
-pub(in crate::services) fn at_home(user: UserId, origin: RequestOrigin) -> Actor {
-    Actor::new(user, user.into(), Role::Owner, WorkspaceQuotas::default(), None).from(origin)
 }
 
 /// Whether it is a path of the service's own pages, and nothing that browsers take for another host.
