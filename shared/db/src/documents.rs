@@ -8,6 +8,7 @@ pub mod content;
 pub mod deletion;
 pub mod duplicates;
 pub mod files;
+pub mod holdings;
 mod ingestions;
 mod listing;
 pub mod metadata;

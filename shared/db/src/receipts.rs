@@ -7,7 +7,7 @@ use lectern_shared::{
     model::receipt::DeletionReceipt,
 };
 
-use crate::{Db, Result, Tx, audit, documents::deletion::DocumentHoldings, execute, on};
+use crate::{Db, Result, Tx, audit, documents::holdings::DocumentHoldings, execute, on};
 
 /// A receipt of what was just counted, as an INSERT of these values, or of a selection of them.
 macro_rules! insert_receipt {

@@ -3,6 +3,7 @@
 pub mod invitations;
 pub mod leftovers;
 pub mod members;
+mod runs;
 
 use lectern_shared::{
     clock::Timestamp,
@@ -192,7 +193,7 @@ async fn remove_owned(tx: &mut Tx, workspace: WorkspaceId) -> Result<bool> {
     for statement in OWNED {
         execute!(tx, sqlx::query(statement).bind(workspace))?;
     }
-    if leftovers::purge_some_runs(tx, workspace).await? {
+    if runs::purge_some_runs(tx, workspace).await? {
         return Ok(false);
     }
     execute!(tx, sqlx::query("DELETE FROM agents WHERE workspace_id = $1").bind(workspace))?;

@@ -9,10 +9,8 @@ use lectern_shared::{
 };
 
 use super::remove_owned;
-use crate::{
-    Db, Result, Tx, accounts, documents, execute, on,
-    traces::{DELETED_TOGETHER, delete_some},
-};
+pub use super::runs::purge_some_runs;
+use crate::{Db, Result, Tx, accounts, documents, execute, on};
 
 /// Documents that are deleted in one transaction.
 const DOCUMENTS: u32 = 200;
@@ -25,36 +23,6 @@ pub async fn deleted(db: &Db, after: WorkspaceId, limit: u32) -> Result<Vec<Work
     .bind(after)
     .bind(i64::from(limit))
     .fetch_all(c))?)
-}
-
-/// Deletes some of what the runs of a deleted workspace's agents have left: traces, answers that are kept, and what sessions remember. False
-/// when there is no more of it, but for what somebody else is deleting at this moment. A workspace that is not deleted is not touched.
-pub async fn purge_some_runs(tx: &mut Tx, workspace: WorkspaceId) -> Result<bool> {
-    let mut most = 0;
-    for statement in [
-        delete_some!(
-            tx,
-            "traces",
-            "workspace_id = $1 AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL) ORDER BY id LIMIT $2"
-        ),
-        // Those of deleted agents are of the workspace where the agents were.
-        delete_some!(
-            tx,
-            "traces",
-            "agent_id IN (SELECT id FROM agents WHERE workspace_id = $1)
-             AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL) LIMIT $2"
-        ),
-        delete_some!(
-            tx,
-            "agent_memory",
-            "agent_id IN (SELECT id FROM agents WHERE workspace_id = $1)
-             AND EXISTS (SELECT 1 FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL) LIMIT $2"
-        ),
-    ] {
-        let gone = execute!(tx, sqlx::query(statement).bind(workspace).bind(i64::from(DELETED_TOGETHER)))?;
-        most = most.max(gone);
-    }
-    Ok(most == u64::from(DELETED_TOGETHER))
 }
 
 /// Removes what was added to a deleted workspace, or everything if it was only [closed](super::close), and its row when that was

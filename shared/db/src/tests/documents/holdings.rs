@@ -8,7 +8,8 @@ use crate::{
     agents,
     documents::{
         self,
-        deletion::{DocumentHoldings, delete_with_receipt, holdings},
+        deletion::delete_with_receipt,
+        holdings::{DocumentHoldings, holdings},
     },
     generations, receipts,
     testing::{
