@@ -20,7 +20,7 @@ use crate::{
     Db, Result, Tx, agents,
     documents::{
         CollectedRow, DocumentDetails, browse::and_has, collections_column, files::IdWindow, read_page,
-        select_document,
+        select::select_document,
     },
     execute, locks, on, silence,
 };

@@ -12,6 +12,7 @@ pub mod holdings;
 mod ingestions;
 mod listing;
 pub mod metadata;
+pub(super) mod select;
 pub mod uploads;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub(crate) use listing::{CollectedRow, collections_column, read_page};
 pub use listing::{DocumentDetails, find_collected, find_with_content, list, list_named};
 #[cfg(test)]
 pub(crate) use listing::{LIST_POSTGRES, LIST_SQLITE};
+use select::select_document;
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -130,26 +132,6 @@ macro_rules! set_changed_epoch {
     };
 }
 pub(super) use set_changed_epoch;
-
-macro_rules! select_document {
-    ($where:literal) => {
-        select_document!("", "", $where)
-    };
-    ($columns:expr, $joins:literal, $where:literal) => {
-        concat!(
-            "SELECT d.id, d.workspace_id, d.created_by, d.type, d.name, d.description, d.url, d.metadata, d.splitter, d.from_page, d.to_page,
-                    (d.authorization_sealed IS NOT NULL) AS has_authorization, d.revision, d.search_index, d.created_at, d.updated_at,
-                    j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
-                    j.started_at, j.finished_at",
-            $columns,
-            " FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest' ",
-            $joins,
-            " WHERE d.deleted_at IS NULL AND ",
-            $where
-        )
-    };
-}
-pub(super) use select_document;
 
 /// One of a workspace's documents.
 pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<Document>> {

@@ -37,7 +37,7 @@ use sqlx::QueryBuilder;
 
 use crate::{
     Db, Result, Tx,
-    documents::select_document,
+    documents::select::select_document,
     execute, on,
     storage::{self, OverQuota, StorageDemand},
 };

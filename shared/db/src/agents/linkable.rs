@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::{
     Db, Result,
     choices::{LinkTable, NamedChoices, named},
-    documents::select_document,
+    documents::select::select_document,
     on,
 };
 

@@ -14,7 +14,7 @@ use sqlx::QueryBuilder;
 
 use crate::{
     Db, Result, Tx,
-    documents::{files::IdWindow, select_document},
+    documents::{files::IdWindow, select::select_document},
     execute, on,
 };
 

@@ -17,7 +17,7 @@ use serde_json::{Map, Number, Value};
 use sqlx::{Database, Encode, QueryBuilder, Type};
 use uuid::Uuid;
 
-use super::select_document;
+use super::select::select_document;
 use crate::{Db, Result, jobs::still_queued, on};
 
 /// Documents that are read at once to see whether their metadata is as it should be.

@@ -8,7 +8,7 @@ use lectern_shared::{
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::{browse::and_has, select_document};
+use super::{browse::and_has, select::select_document};
 use crate::{
     Db, Result, Tx,
     commit::{PgIdentity, pg_identity},
