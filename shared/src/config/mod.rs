@@ -388,7 +388,7 @@ impl Settings {
             parse::secret_length(name, key.as_ref(), MIN_SECRET_BYTES)?;
         }
         let limits = ServiceLimits::load(source)?;
-        let ocr = parse::ocr(source, &data_dir, limits.parser_memory)?;
+        let ocr = OcrSettings::load(source, &data_dir, limits.parser_memory)?;
         let public_url = source.optional("LECTERN_PUBLIC_URL", parse::public_url)?;
         let oidc = OidcSettings::load(source, public_url.as_ref())?;
         Ok(Self {

@@ -1,6 +1,14 @@
 //! What recognises text on pages that are images.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    ConfigError, OcrMode, SettingsSource, command,
+    parse::{ParseResult, at_least, choice, duration, own_files},
+};
 
 /// How text on pages that are images is recognised.
 #[derive(Clone, Debug)]
@@ -19,6 +27,31 @@ pub struct OcrSettings {
     pub memory_bytes: u64,
 }
 
+impl OcrSettings {
+    /// What recognises text on images, within `memory_bytes`, if anything does.
+    pub(super) fn load(
+        source: &SettingsSource,
+        data_dir: &Path,
+        memory_bytes: u64,
+    ) -> Result<Option<Self>, ConfigError> {
+        let second = at_least(Duration::from_secs(1), duration);
+        let timeout = source.parse("LECTERN_OCR_TIMEOUT", "60s", second)?;
+        let mode: OcrMode = source.parse("LECTERN_OCR", "auto", choice)?;
+        let languages = source.optional("LECTERN_OCR_LANGUAGES", ocr_languages)?;
+        let command = source.commands("LECTERN_OCR_COMMAND", command::words)?;
+        let network = source.parse("LECTERN_OCR_NETWORK", "off", switch)?;
+        let is_required = match mode {
+            OcrMode::Off => return Ok(None),
+            OcrMode::Auto => false,
+            OcrMode::On => true,
+        };
+        let program = command.map_or(OcrProgram::Tesseract { is_required, languages }, OcrProgram::Command);
+        let environment = source.passed_on(&["PATH", "HOME", "TESSDATA_PREFIX", "OMP_THREAD_LIMIT"]);
+        let hidden = own_files(source, data_dir)?;
+        Ok(Some(Self { program, timeout, environment, hidden, network, memory_bytes }))
+    }
+}
+
 /// What recognises text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OcrProgram {
@@ -31,4 +64,27 @@ pub enum OcrProgram {
         /// The names of its models, the most likely first; English when none are set.
         languages: Option<Vec<String>>,
     },
+}
+
+/// `eng+deu`: names of tesseract's models.
+fn ocr_languages(text: &str) -> ParseResult<Vec<String>> {
+    let is_name = |name: &str| {
+        (2..=40).contains(&name.len())
+            && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_/".contains(&byte))
+    };
+    let names: Vec<&str> = text.trim().split('+').collect();
+    if names.len() <= 10 && names.iter().all(|name| is_name(name)) {
+        Ok(names.into_iter().map(str::to_owned).collect())
+    } else {
+        Err("must be names of tesseract's languages such as eng+deu, at most ten".to_owned())
+    }
+}
+
+fn switch(text: &str) -> ParseResult<bool> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("must be `on` or `off`".to_owned()),
+    }
 }

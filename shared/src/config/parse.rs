@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
-use super::{ConfigError, OcrMode, OcrProgram, OcrSettings, SettingsSource, command};
+use super::{ConfigError, OcrMode, SettingsSource};
 use crate::{
     blobs::{BlobLocation, S3Location},
     config::QdrantConfig,
@@ -230,29 +230,6 @@ pub(super) fn video_client(text: &str) -> ParseResult<(String, String)> {
     }
 }
 
-/// What recognises text on images, within `memory_bytes`, if anything does.
-pub(super) fn ocr(
-    source: &SettingsSource,
-    data_dir: &Path,
-    memory_bytes: u64,
-) -> Result<Option<OcrSettings>, ConfigError> {
-    let second = at_least(Duration::from_secs(1), duration);
-    let timeout = source.parse("LECTERN_OCR_TIMEOUT", "60s", second)?;
-    let mode: OcrMode = source.parse("LECTERN_OCR", "auto", choice)?;
-    let languages = source.optional("LECTERN_OCR_LANGUAGES", ocr_languages)?;
-    let command = source.commands("LECTERN_OCR_COMMAND", command::words)?;
-    let network = source.parse("LECTERN_OCR_NETWORK", "off", switch)?;
-    let is_required = match mode {
-        OcrMode::Off => return Ok(None),
-        OcrMode::Auto => false,
-        OcrMode::On => true,
-    };
-    let program = command.map_or(OcrProgram::Tesseract { is_required, languages }, OcrProgram::Command);
-    let environment = source.passed_on(&["PATH", "HOME", "TESSDATA_PREFIX", "OMP_THREAD_LIMIT"]);
-    let hidden = own_files(source, data_dir)?;
-    Ok(Some(OcrSettings { program, timeout, environment, hidden, network, memory_bytes }))
-}
-
 /// Where the service keeps what nobody else may read: its folders, and the files that its settings come from.
 pub(super) fn own_files(source: &SettingsSource, data_dir: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     let mut own = vec![data_dir.to_owned()];
@@ -273,29 +250,6 @@ pub(super) fn log_filter(text: &str) -> ParseResult<String> {
         level.trim().parse::<LevelFilter>().is_ok()
     };
     if text.split(',').any(has_level) { Ok(text.to_owned()) } else { Err(FORM.to_owned()) }
-}
-
-/// `eng+deu`: names of tesseract's models.
-fn ocr_languages(text: &str) -> ParseResult<Vec<String>> {
-    let is_name = |name: &str| {
-        (2..=40).contains(&name.len())
-            && name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_/".contains(&byte))
-    };
-    let names: Vec<&str> = text.trim().split('+').collect();
-    if names.len() <= 10 && names.iter().all(|name| is_name(name)) {
-        Ok(names.into_iter().map(str::to_owned).collect())
-    } else {
-        Err("must be names of tesseract's languages such as eng+deu, at most ten".to_owned())
-    }
-}
-
-fn switch(text: &str) -> ParseResult<bool> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("must be `on` or `off`".to_owned()),
-    }
 }
 
 /// A proxy's address; the message never repeats the value, which may hold a password.
