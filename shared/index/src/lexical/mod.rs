@@ -14,6 +14,7 @@
 //! stop words unless it consists of nothing else.
 
 mod abbreviations;
+mod counted;
 mod fold;
 mod language;
 mod lead_in;

@@ -5,9 +5,11 @@ use std::{collections::HashMap, ops::Range};
 use lectern_shared::model::language::Language;
 
 use super::{
-    AVG_LEN, LexicalQuery, TermId, TermStemmer, TokenizeMode, idf,
+    AVG_LEN, LexicalQuery, TermId, TermStemmer, TokenizeMode,
+    counted::CountedSentence,
+    idf,
     language::detect_language,
-    lead_in::{CountedSentence, HeadingsAbove, has_more, pass_on, raise},
+    lead_in::{HeadingsAbove, has_more, pass_on, raise},
     others::tell_of_others,
     reach::{quoted, with_title},
     sentences::placed_sentences,

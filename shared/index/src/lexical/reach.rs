@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    lead_in::{CountedSentence, missing},
-    sentences::MAX_SENTENCE_CHARS,
-    titles::looks_like_title,
+    counted::CountedSentence, lead_in::missing, sentences::MAX_SENTENCE_CHARS, titles::looks_like_title,
 };
 
 /// The bytes that are quoted for the best of the sentences, at most [`MAX_SENTENCE_CHARS`] unless it is longer itself. `weights` are those

@@ -1,6 +1,6 @@
 //! Titles in plain text, where nothing but their place and their form tells them from other lines.
 
-use super::lead_in::CountedSentence;
+use super::counted::CountedSentence;
 
 /// The longest title in characters.
 const MAX_TITLE_CHARS: usize = 80;
