@@ -158,26 +158,9 @@ impl WordReader {
                 self.paragraphs.push(ParagraphProperties::default());
                 self.flow.open_paragraph();
             }
-            "pPr" => {
-                let properties = ParagraphProperties::read(xml)?;
-                if let Some(paragraph) = self.paragraphs.last_mut() {
-                    *paragraph = properties;
-                }
-            }
+            "pPr" => self.read_paragraph_properties(xml)?,
             "r" => self.runs.push(false),
-            "rPr" => {
-                let mut hidden = false;
-                xml.visit(|element| match element.name() {
-                    "rPrChange" => ElementVisit::Skip,
-                    name => {
-                        hidden |= name == "vanish" && element.is_on();
-                        ElementVisit::Into
-                    }
-                })?;
-                if let Some(run) = self.runs.last_mut() {
-                    *run |= hidden;
-                }
-            }
+            "rPr" => self.read_run_properties(xml)?,
             "t" => self.in_text = true,
             "tab" | "ptab" => self.flow.text(" "),
             "br" | "cr" => self.flow.text("\n"),
@@ -186,24 +169,29 @@ impl WordReader {
             "endnoteReference" => self.refer("endnote", element),
             "footnote" => self.open_note("footnote", element),
             "endnote" => self.open_note("endnote", element),
+            "txbxContent" => self.flow.open_body(),
+            "chart" => self.show_chart(element),
+            "AlternateContent" => self.choices.push(false),
+            "Choice" | "Fallback" => match self.choices.last_mut() {
+                Some(chosen) if !*chosen => *chosen = true,
+                Some(_) => xml.skip()?,
+                None => {}
+            },
+            _ => self.open_in_table(element, xml)?,
+        }
+        Ok(())
+    }
+
+    /// Opens what tables consist of, and reads what rows and cells say of themselves.
+    fn open_in_table(
+        &mut self,
+        element: &PartElement<'_>,
+        xml: &mut PartXmlReader<'_>,
+    ) -> Result<(), ParseError> {
+        match element.name() {
             "tbl" => self.flow.open_table(),
             "tr" => self.rows_deleted.push(false),
-            "trPr" => {
-                let (mut deleted, mut before) = (false, 0);
-                xml.visit(|element| {
-                    match element.name() {
-                        "del" => deleted = true,
-                        "gridBefore" => before = element.number("val").unwrap_or(0),
-                        "trPrChange" => return ElementVisit::Skip,
-                        _ => {}
-                    }
-                    ElementVisit::Into
-                })?;
-                self.flow.skip_columns(before);
-                if let Some(row) = self.rows_deleted.last_mut() {
-                    *row = deleted;
-                }
-            }
+            "trPr" => self.read_row_properties(xml)?,
             "tc" => {
                 self.cells.push(TableCell::default());
                 self.flow.open_cell();
@@ -218,23 +206,59 @@ impl WordReader {
                     cell.goes_on = element.attribute("val").as_deref() != Some("restart");
                 }
             }
-            "txbxContent" => self.flow.open_body(),
-            "chart" => {
-                if let Some(said) = element.prefixed("id").and_then(|id| self.charts.remove(&id)) {
-                    self.flow.open_body();
-                    self.flow.push(said);
-                    self.flow.close_box();
-                }
-            }
-            "AlternateContent" => self.choices.push(false),
-            "Choice" | "Fallback" => match self.choices.last_mut() {
-                Some(chosen) if !*chosen => *chosen = true,
-                Some(_) => xml.skip()?,
-                None => {}
-            },
             _ => {}
         }
         Ok(())
+    }
+
+    fn read_paragraph_properties(&mut self, xml: &mut PartXmlReader<'_>) -> Result<(), ParseError> {
+        let properties = ParagraphProperties::read(xml)?;
+        if let Some(paragraph) = self.paragraphs.last_mut() {
+            *paragraph = properties;
+        }
+        Ok(())
+    }
+
+    fn read_run_properties(&mut self, xml: &mut PartXmlReader<'_>) -> Result<(), ParseError> {
+        let mut hidden = false;
+        xml.visit(|element| match element.name() {
+            "rPrChange" => ElementVisit::Skip,
+            name => {
+                hidden |= name == "vanish" && element.is_on();
+                ElementVisit::Into
+            }
+        })?;
+        if let Some(run) = self.runs.last_mut() {
+            *run |= hidden;
+        }
+        Ok(())
+    }
+
+    fn read_row_properties(&mut self, xml: &mut PartXmlReader<'_>) -> Result<(), ParseError> {
+        let (mut deleted, mut before) = (false, 0);
+        xml.visit(|element| {
+            match element.name() {
+                "del" => deleted = true,
+                "gridBefore" => before = element.number("val").unwrap_or(0),
+                "trPrChange" => return ElementVisit::Skip,
+                _ => {}
+            }
+            ElementVisit::Into
+        })?;
+        self.flow.skip_columns(before);
+        if let Some(row) = self.rows_deleted.last_mut() {
+            *row = deleted;
+        }
+        Ok(())
+    }
+
+    /// Puts what a chart says where it is shown for the first time.
+    fn show_chart(&mut self, element: &PartElement<'_>) {
+        if let Some(said) = element.prefixed("id").and_then(|id| self.charts.remove(&id)) {
+            self.flow.open_body();
+            self.flow.push(said);
+            self.flow.close_box();
+        }
     }
 
     fn close(&mut self, name: &str) {
