@@ -335,9 +335,12 @@ async fn a_qdrant_that_lost_its_data_is_filled_again_while_the_service_runs(mode
 
     let (sound, report) = doctor(&setup, &[]);
     assert!(!sound && finding(&report, "collection_missing").is_some(), "{report:#}");
-    assert_eq!(named(&report, "entries_missing"), sorted(&[&before]), "{report:#}");
+    // The service may have come across it by itself, and have queued the document: then it waits for its collection.
+    let missing = named(&report, "entries_missing");
+    let told = if missing.is_empty() { named(&report, "under_way") } else { missing };
+    assert_eq!(told, sorted(&[&before]), "{report:#}");
     let (sound, report) = doctor(&setup, &["--repair"]);
-    assert!(sound && report["queued"] == 1, "{report:#}");
+    assert!(sound && [Some(0), Some(1)].contains(&report["queued"].as_u64()), "{report:#}");
     let after = indexed_anew(&client, &before).await;
     assert_cited(&client, &[&after], "Where do bicycles belong?", &after).await;
     qdrant.forget(&service).await;
