@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
+    embedding::model_is_there,
     receipts::closed_receipt,
     support::{
         client::{Client, id},
+        embeddings::Embeddings,
         in_both_modes,
         proxy::Proxy,
         qdrant::QdrantServer,
@@ -18,6 +20,7 @@ use crate::{
 
 in_both_modes!(
     passages_are_found_replaced_and_removed,
+    what_is_found_by_words_and_by_meaning_is_narrowed_and_removed,
     users_do_not_find_each_others_passages,
     an_outage_only_delays
 );
@@ -70,6 +73,74 @@ async fn passages_are_found_replaced_and_removed(mode: Mode) {
     assert!(receipt["removed"]["passages"].as_u64() >= Some(1), "{receipt:#}");
     assert_eq!(receipt["remaining"], 0, "{receipt:#}");
     assert!(receipt["removed"]["indexEntries"].as_u64() >= Some(1), "{receipt:#}");
+    qdrant.forget(&service).await;
+}
+
+/// A document of 2024 and two of 2025, all about cars.
+async fn about_cars(client: &Client) -> Vec<String> {
+    let mut ids = Vec::new();
+    for (name, year, content) in [
+        ("north", 2024, "The automobile in the north yard is red."),
+        ("south", 2025, "A puppy sleeps beside the automobile."),
+        ("east", 2025, "Nobody may park an automobile here after nine."),
+    ] {
+        let body = json!({"name": name, "type": "TXT", "content": content, "metadata": {"year": year}});
+        ids.push(id(&client.ingest(&body).await).to_owned());
+    }
+    ids
+}
+
+/// The names of the documents that a search finds, sorted.
+async fn found(client: &Client, body: &Value) -> String {
+    let passages = client.create("/search", body).await;
+    let passages = passages.as_array().expect("a list");
+    let mut names: Vec<&str> =
+        passages.iter().filter_map(|passage| passage["documentName"].as_str()).collect();
+    names.sort_unstable();
+    names.join(" ")
+}
+
+async fn what_is_found_by_words_and_by_meaning_is_narrowed_and_removed(mode: Mode) {
+    let Some(qdrant) = QdrantServer::named() else { return };
+    let server = Embeddings::start().await;
+    let setup = Service::in_mode(mode)
+        .env("LECTERN_INDEX_GRACE", "0s")
+        .env("LECTERN_JOB_LEASE", "3s")
+        .env("LECTERN_EMBEDDER", "openai-compatible")
+        .env("LECTERN_EMBEDDING_URL", &server.url())
+        .env("LECTERN_EMBEDDING_MODEL", "synonyms");
+    let service = qdrant.used_by(setup, qdrant.url()).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    model_is_there(&service).await;
+    let ids = about_cars(&client).await;
+    let [north, south, east] = &ids[..] else { panic!("three documents") };
+    assert_eq!(qdrant.points(&service).await, 6, "one of the words of each, and one of its vector");
+    for (by, query) in [("lexical", "automobile"), ("dense", "car"), ("hybrid", "automobile")] {
+        // Qdrant is told what is searched, or what is left out.
+        for (narrowed, expected) in [
+            (json!({}), "east north south"),
+            (json!({"filter": {"year": 2024}}), "north"),
+            (json!({"filter": {"year": 2025}}), "east south"),
+            (json!({"documentIds": [east]}), "east"),
+            (json!({"documentIds": [north, south]}), "north south"),
+            (json!({"documentIds": [north, south], "filter": {"year": 2025}}), "south"),
+            (json!({"documentIds": [east], "filter": {"year": 2024}}), ""),
+        ] {
+            let mut body = json!({"query": query, "mode": by});
+            for (field, value) in narrowed.as_object().expect("an object") {
+                body[field] = value.clone();
+            }
+            assert_eq!(found(&client, &body).await, expected, "{body}");
+        }
+    }
+    client.delete(&format!("/documents/{north}")).await;
+    for (by, query) in [("lexical", "automobile"), ("dense", "car")] {
+        assert_eq!(found(&client, &json!({"query": query, "mode": by})).await, "east south", "{by}");
+    }
+    wait_for_points(&qdrant, &service, 4).await;
+    let receipt = closed_receipt(&client, north).await;
+    let removed = (&receipt["removed"]["passages"], &receipt["removed"]["indexEntries"]);
+    assert_eq!(removed, (&json!(1), &json!(2)), "{receipt:#}");
     qdrant.forget(&service).await;
 }
 

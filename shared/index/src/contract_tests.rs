@@ -277,6 +277,27 @@ async fn naming_what_is_searched_and_naming_what_is_not_find_the_same() {
 }
 
 #[tokio::test]
+async fn thousands_of_generations_are_searched_or_left_out() {
+    let backends = backends().await;
+    for b in &backends.all {
+        let claim = b.claim().await;
+        let wanted = b.indexed(&claim, &["red apple"]).await;
+        let left_out = b.indexed(&claim, &["green apple"]).await;
+        let gone: Vec<_> = (0..7_000).map(|_| GenerationId::generate()).collect();
+        let (searched, others) = gone.split_at(3_000);
+        let searched = [searched, &[wanted]].concat();
+        // Fewer than those searched, and more.
+        for others in [&others[..2_500], others] {
+            let query = IndexQuery {
+                others: [others, &[left_out]].concat(),
+                ..b.query(claim.workspace_id, &searched, "apple")
+            };
+            assert_eq!(names(&b.search(query).await.lexical), [(wanted, 0)], "{}", b.name);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_list_is_full_however_much_that_is_not_searched_matches_better() {
     let backends = backends().await;
     for b in &backends.all {
