@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use qdrant_client::qdrant::{
     CollectionInfo, CreateCollection, CreateCollectionBuilder, CreateFieldIndexCollectionBuilder, Distance,
     FieldType, HnswConfigDiffBuilder, Modifier, SparseIndexConfigBuilder, SparseVectorParamsBuilder,
-    SparseVectorsConfigBuilder, UuidIndexParamsBuilder, Value, VectorParamsBuilder, vectors_config::Config,
+    SparseVectorsConfigBuilder, UpdateCollectionBuilder, UuidIndexParamsBuilder, Value, VectorParamsBuilder,
+    vectors_config::Config,
 };
 use uuid::Uuid;
 
@@ -20,7 +21,9 @@ use super::{
 const OLDEST: (u64, u64, u64) = (1, 18, 1);
 /// Where a collection says whose it is.
 const INSTANCE: &str = "lectern_instance";
-/// Links of a vector to others of its workspace; none across workspaces (`m` is 0), since every search is of one workspace.
+/// Links of a vector to any others (`m`), and in workspaces that are a small part of all as many to others of theirs (`payload_m`). Every search
+/// is of one workspace, but without the former Qdrant remembers a single way into the vectors of each: a search that leaves that one vector
+/// out, or comes after its removal, finds nothing. A search follows no more links of a vector than `m` allows it, so one alone is no help.
 const LINKS: u64 = 16;
 
 /// The names of an installation's collections.
@@ -130,7 +133,7 @@ pub(super) async fn ensure(
         }));
     }
     let tenant = UuidIndexParamsBuilder::default().is_tenant(true);
-    // Vectors are linked among those of a workspace only.
+    // Vectors get links of their own among those of a workspace only.
     let plain = UuidIndexParamsBuilder::default().enable_hnsw(false);
     for (field, params) in
         [(field::USER, tenant), (field::DOCUMENT, plain.clone()), (field::GENERATION, plain)]
@@ -184,11 +187,35 @@ fn request(name: &str, content: CollectionContent, instance: &str) -> CreateColl
         // Of unit vectors the dot product is the cosine.
         CollectionContent::Vectors(dimension) => {
             let vectors = VectorParamsBuilder::new(dimension as u64, Distance::Dot).on_disk(true);
-            let links = HnswConfigDiffBuilder::default().m(0).payload_m(LINKS);
-            collection.vectors_config(vectors).hnsw_config(links).build()
+            collection.vectors_config(vectors).hnsw_config(links()).build()
         }
     };
     CreateCollection { metadata, ..request }
+}
+
+/// How vectors are linked.
+fn links() -> HnswConfigDiffBuilder {
+    HnswConfigDiffBuilder::default().m(LINKS).payload_m(LINKS)
+}
+
+/// Has vectors linked as those of a new collection where they are linked within workspaces only, as they were at first. Qdrant makes the new
+/// graphs in the background.
+pub(super) async fn link_across(
+    client: &QdrantClient,
+    names: &CollectionNames,
+    instance: &str,
+) -> Result<(), QdrantFailure> {
+    for name in list(client, names).await? {
+        let Some(info) = info(client, &name).await? else { continue };
+        let across = info.config.as_ref().and_then(|config| config.hnsw_config.as_ref()?.m);
+        if across != Some(0) || check_owner(&name, &info, instance).is_err() {
+            continue;
+        }
+        let request = UpdateCollectionBuilder::new(name.as_str()).hnsw_config(links()).build();
+        let update = || async { Ok(client.qdrant().update_collection(request.clone()).await?) };
+        client.call("a change of a collection", QdrantRetryPolicy::Write, update).await?;
+    }
+    Ok(())
 }
 
 async fn info(client: &QdrantClient, name: &str) -> Result<Option<CollectionInfo>, QdrantFailure> {

@@ -108,6 +108,10 @@ impl QdrantIndex {
             return Err(gone(&names).into());
         }
         collections::ensure(&client, &names.lexical, CollectionContent::Words, instance).await?;
+        if let Err(failure) = collections::link_across(&client, &names, instance).await {
+            let error = IndexError::from(failure);
+            tracing::warn!(%error, "vectors in Qdrant could not be linked as they should be; the next start tries it again");
+        }
         tracing::debug!(version, collection = names.lexical, "Qdrant is there");
         Ok(Self { inner: Arc::new(QdrantIndexState::new(client, names, instance)) })
     }

@@ -8,8 +8,8 @@ use std::{
 use futures::future::{try_join, try_join_all};
 use lectern_shared::{ids::GenerationId, model::language::Language};
 use qdrant_client::qdrant::{
-    Filter, PayloadIncludeSelector, Query as PointQuery, QueryBatchPointsBuilder, QueryPoints,
-    QueryPointsBuilder, ScoredPoint, VectorInput,
+    AcornSearchParamsBuilder, Filter, PayloadIncludeSelector, Query as PointQuery, QueryBatchPointsBuilder,
+    QueryPoints, QueryPointsBuilder, ScoredPoint, SearchParamsBuilder, VectorInput,
 };
 use uuid::Uuid;
 
@@ -29,9 +29,19 @@ const DEEPER: usize = 4;
 struct SearchScope {
     /// The generations that are searched, and their places in the query, by what stands for them in the ids of points.
     places: HashMap<GenerationTag, (usize, GenerationId)>,
-    /// The filters to try, each with how many hits to ask for. Whatever the last of them finds can be shown.
-    tries: Vec<(Filter, usize)>,
+    /// The filters to try. Whatever the last of them finds can be shown.
+    tries: Vec<SearchTry>,
     depth: usize,
+}
+
+/// A filter to try.
+#[derive(Clone)]
+struct SearchTry {
+    filter: Filter,
+    /// How many hits to ask for.
+    limit: usize,
+    /// Whether the filter may pass few of a workspace's vectors, so that those that pass are hardly linked to one another.
+    is_narrow: bool,
 }
 
 impl SearchScope {
@@ -40,10 +50,13 @@ impl SearchScope {
     /// fill the list all the same, it is made longer, and then the server is told what to search after all.
     fn new(query: &IndexQuery) -> Self {
         let depth = query.depth;
-        let inclusion = (among(query.workspace, &query.generations), depth);
+        let inclusion =
+            SearchTry { filter: among(query.workspace, &query.generations), limit: depth, is_narrow: true };
         let tries = if query.others.len() < query.generations.len() {
-            let exclusion = except(query.workspace, &query.others);
-            vec![(exclusion.clone(), depth), (exclusion, depth.saturating_mul(DEEPER)), inclusion]
+            let filter = except(query.workspace, &query.others);
+            let exclusion = SearchTry { filter, limit: depth, is_narrow: false };
+            let deeper = SearchTry { limit: depth.saturating_mul(DEEPER), ..exclusion.clone() };
+            vec![exclusion, deeper, inclusion]
         } else {
             vec![inclusion]
         };
@@ -173,14 +186,14 @@ async fn lists(
     let mut lists = vec![Vec::new(); questions.len()];
     // The questions whose lists are not full yet.
     let mut open: Vec<usize> = (0..questions.len()).collect();
-    for (filter, limit) in &scope.tries {
+    for attempt in &scope.tries {
         if open.is_empty() {
             break;
         }
         let ask = async |with_payload| {
             let queries = open.iter().map(|at| {
                 let (question, using) = &questions[*at];
-                query_points(collection, question.clone(), *using, filter.clone(), *limit, with_payload)
+                query_points(collection, question.clone(), *using, attempt, with_payload)
             });
             ask(inner, collection, queries.collect()).await
         };
@@ -200,7 +213,7 @@ async fn lists(
         let mut short = Vec::new();
         for (at, hits) in open.into_iter().zip(answers) {
             lists[at] = scope.candidates(&hits);
-            if lists[at].len() < scope.depth && hits.len() >= *limit {
+            if lists[at].len() < scope.depth && hits.len() >= attempt.limit {
                 short.push(at);
             }
         }
@@ -213,11 +226,11 @@ fn query_points(
     collection: &str,
     question: PointQuery,
     using: Option<&str>,
-    filter: Filter,
-    limit: usize,
+    attempt: &SearchTry,
     with_payload: bool,
 ) -> QueryPoints {
-    let query = QueryPointsBuilder::new(collection).query(question).filter(filter).limit(limit as u64);
+    let query = QueryPointsBuilder::new(collection).query(question);
+    let query = query.filter(attempt.filter.clone()).limit(attempt.limit as u64);
     let query = if with_payload {
         let fields = [field::GENERATION, field::ORDINAL].map(str::to_owned).into();
         query.with_payload(PayloadIncludeSelector { fields })
@@ -227,6 +240,10 @@ fn query_points(
     };
     match using {
         Some(vector) => query.using(vector).build(),
+        // In the graph of vectors, what does not pass is gone through to what is linked to it.
+        None if attempt.is_narrow => {
+            query.params(SearchParamsBuilder::default().acorn(AcornSearchParamsBuilder::new(true))).build()
+        }
         None => query.build(),
     }
 }

@@ -1,6 +1,8 @@
 //! Qdrant's own: servers that are away or odd, and, when there is a real one, its collections. What every index must do is
 //! in `contract_tests`.
 
+mod graph;
+
 use std::{
     sync::{
         Arc,
