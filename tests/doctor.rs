@@ -365,7 +365,13 @@ async fn a_lost_key_is_named_and_no_other_is_made_in_its_place() {
 
     std::fs::write(&key, "quite another key, that is long enough for one").unwrap();
     let (sound, report) = doctor(&service.sibling(), &[]);
-    assert!(!sound && finding(&report, "wrong").is_some(), "{report:#}");
+    let wrong = finding(&report, "wrong").unwrap_or_else(|| panic!("{report:#}"));
+    assert!(!sound && wrong.to_string().contains("secret.key"), "{report:#}");
+    let refusal = service.sibling().start_refused().await;
+    assert!(refusal.log.contains("secret.key does not hold the key"), "{}", refusal.log);
+    std::fs::write(&key, "half of a key").unwrap();
+    let refusal = service.sibling().start_refused().await;
+    assert!(refusal.log.contains("secret.key: the secret key must have"), "{}", refusal.log);
     std::fs::write(&key, saved).unwrap();
     service.restart().await;
 }

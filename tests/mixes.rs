@@ -81,6 +81,17 @@ async fn parts_on_a_sqlite_file_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_lets_nobody_in_is_told_with_its_setting_and_what_to_correct() {
+    let postgres = PostgresServer::start().await;
+    let setup = Service::in_mode(Mode::Cluster).database_url(&format!("{}_gone", postgres.url()));
+    let refusal = setup.start_refused().await;
+    for (name, status, log) in &refusal.processes {
+        assert_ne!(status.code(), Some(0), "{name}");
+        assert!(log.contains("DATABASE_URL: ") && log.contains("does not exist: start"), "{name}: {log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_process_whose_blobs_are_elsewhere_is_refused() {
     let service = Service::in_mode(Mode::Cluster).start().await;
     let elsewhere = tempfile::tempdir().expect("a folder");

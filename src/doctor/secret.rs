@@ -11,6 +11,8 @@ use lectern_shared::{
 
 use super::{DoctorContext, DoctorError, DoctorFinding, DoctorReport, InstallationPart, Severity};
 
+const RIGHT_KEY: &str = "set LECTERN_SECRET_KEY to the right key, or put its file back from a backup; when the key was changed, give the old one as LECTERN_SECRET_KEY_PREVIOUS";
+
 /// What others than the owner may do with a file.
 const OTHERS: u32 = 0o077;
 
@@ -56,18 +58,21 @@ pub(super) async fn look(look: &DoctorContext<'_>, report: &mut DoctorReport) ->
             }
         }
     };
+    let place = match &settings.secret_key {
+        Some(_) => "LECTERN_SECRET_KEY".to_owned(),
+        None => runtime::secret_file(&settings.data_dir).display().to_string(),
+    };
     let keyring = match Keyring::new(&secret, settings.secret_key_previous.as_ref()) {
         Ok(keyring) => keyring,
         Err(failure) => {
-            let what = format!("the key cannot be used: {failure}");
-            report.add(error("unusable", what).todo("set LECTERN_SECRET_KEY to the right key"));
+            let what = format!("the key in {place} cannot be used: {failure}");
+            report.add(error("unusable", what).todo(RIGHT_KEY));
             return Ok(());
         }
     };
     if canary.as_ref().is_some_and(|canary| !runtime::opens_canary(&keyring, canary)) {
-        let todo =
-            "set LECTERN_SECRET_KEY to the right key, or give the old one as LECTERN_SECRET_KEY_PREVIOUS";
-        report.add(error("wrong", "the key is not the one that this database was filled under").todo(todo));
+        let what = format!("the key in {place} is not the one that this database was filled under");
+        report.add(error("wrong", what).todo(RIGHT_KEY));
         return Ok(());
     }
     sealed(look, &keyring, canary.as_deref(), report).await

@@ -111,6 +111,9 @@ const PARAMETERS: [&str; 18] = [
     "user",
 ];
 
+/// What else the driver finds wrong with an address. Its own words could repeat a password.
+const BAD_ADDRESS: &str = "a parameter of the address, such as `sslmode`, has a value that it cannot have, or a name or password in it is percent-encoded wrongly";
+
 /// The names of an address's parameters that the driver passes over. Their values are not told: that of a misspelt `password` is one.
 /// What is no name is not told either: behind a `?` in a password, the rest of it is read as a parameter.
 fn unknown_parameters(url: &str) -> Vec<String> {
@@ -141,7 +144,7 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
             }
             let seconds = |time: Duration| format!("{}s", time.as_secs());
             let options = PgConnectOptions::from_str(url.expose_secret())
-                .map_err(|_| DbError::Unreadable("DATABASE_URL is not a PostgreSQL URL".to_owned()))?
+                .map_err(|_| sqlx::Error::Configuration(BAD_ADDRESS.into()))?
                 .application_name("lectern")
                 .options([
                     ("statement_timeout", seconds(timeouts.statement)),

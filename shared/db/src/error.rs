@@ -52,6 +52,9 @@ const SQLITE_IOERR: i32 = 10;
 fn told(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::PoolTimedOut => NO_CONNECTION.to_owned(),
+        // The driver would add where in PostgreSQL's own source that is said.
+        sqlx::Error::Database(error) if sqlite_kind(error.as_ref()).is_none() => error.message().to_owned(),
+        sqlx::Error::Configuration(problem) => problem.to_string(),
         error => error.to_string(),
     }
 }

@@ -5,19 +5,13 @@ pub(crate) mod data_dir;
 pub mod health;
 mod index;
 mod key_notice;
+mod keyring;
 pub mod leased;
 pub mod metrics;
 pub mod process;
 mod start_error;
 
-use std::{
-    fs::File,
-    io,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs::File, path::Path, sync::Arc, time::Duration};
 
 use futures::future::LocalBoxFuture;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -35,9 +29,8 @@ use lectern_shared::{
     ids::WorkspaceId,
     metrics::Metrics,
     redis::Redis,
-    secrets::{CANARY, CiphertextLocation, Keyring, hex, unhex},
+    secrets::Keyring,
 };
-use secrecy::SecretString;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -45,6 +38,7 @@ pub use crate::{
     data_dir::make_private,
     index::{INDEX, index_name},
     key_notice::{KEY_NOTICE_STANDS, forget_gone_writers},
+    keyring::{opens_canary, secret_file, stored_secret},
     start_error::RuntimeStartError,
 };
 use crate::{health::WriteProbe, index::IndexOpenMode, key_notice::KeyNotice};
@@ -139,6 +133,16 @@ impl Runtime {
         role: ProcessRole,
         index_is: IndexOpenMode,
     ) -> Result<Self, RuntimeStartError> {
+        let database = settings.database.clone();
+        let opened = Box::pin(Self::open_parts(settings, role, index_is)).await;
+        opened.map_err(|error| error.of_database(&database))
+    }
+
+    async fn open_parts(
+        settings: Settings,
+        role: ProcessRole,
+        index_is: IndexOpenMode,
+    ) -> Result<Self, RuntimeStartError> {
         let data_dir = lock_data_dir(&settings, role)?;
         lectern_shared::tls::install();
         // They are many files, and the clients at the end are the first that need them.
@@ -153,7 +157,7 @@ impl Runtime {
             db.prepare_probes();
         }
         let is_behind = is_schema_behind(&settings, &db, is_service).await?;
-        let keyring = Arc::new(open_keyring(&settings, &db).await?);
+        let keyring = Arc::new(keyring::open(&settings, &db).await?);
         let instance = instance_id(&db).await?;
         let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
         let blobs = BlobStore::open(&settings.blobs).await?;
@@ -398,76 +402,6 @@ async fn claim_blob_store(
         Some(other) if other != mark => Err(elsewhere(other)),
         Some(_) | None => Ok(()),
     }
-}
-
-/// The keys from the settings; embedded, from a file that is made at the first start.
-async fn open_keyring(settings: &Settings, db: &Db) -> Result<Keyring, RuntimeStartError> {
-    let canary = singletons::get(db, CANARY).await?;
-    let secret = match (&settings.secret_key, &settings.database) {
-        (Some(secret), _) => secret.clone(),
-        (None, DatabaseLocation::Postgres(_)) => return Err(RuntimeStartError::SecretMissing),
-        (None, DatabaseLocation::Sqlite(_)) => {
-            let file = secret_file(&settings.data_dir).display().to_string();
-            let fail = |source| RuntimeStartError::DataDir { path: file.clone(), source };
-            match stored_secret(&settings.data_dir).map_err(fail)? {
-                Some(secret) => secret,
-                // A fresh key would only hide what is wrong.
-                None if canary.is_some() => return Err(RuntimeStartError::SecretLost(file)),
-                None => fresh_secret(&settings.data_dir).map_err(fail)?,
-            }
-        }
-    };
-    let keyring = Keyring::new(&secret, settings.secret_key_previous.as_ref())?;
-    match canary {
-        Some(stored) if opens_canary(&keyring, &stored) => {}
-        Some(_) => return Err(RuntimeStartError::WrongSecret),
-        None => leave_canary(&keyring, db).await?,
-    }
-    Ok(keyring)
-}
-
-/// Where the secret of an embedded installation is, unless the settings have it.
-pub fn secret_file(data_dir: &Path) -> PathBuf {
-    data_dir.join("secret.key")
-}
-
-/// The secret of an embedded installation; none when there is no file.
-pub fn stored_secret(data_dir: &Path) -> io::Result<Option<SecretString>> {
-    match std::fs::read_to_string(secret_file(data_dir)) {
-        Ok(secret) => Ok(Some(SecretString::from(secret.trim()))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn fresh_secret(data_dir: &Path) -> io::Result<SecretString> {
-    let secret = hex(&rand::random::<[u8; 32]>());
-    // Written aside and renamed, so that a crash leaves no half of a key.
-    let fresh = data_dir.join("secret.key.new");
-    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
-    io::Write::write_all(&mut file, secret.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&fresh, secret_file(data_dir))?;
-    File::open(data_dir)?.sync_all()?;
-    Ok(SecretString::from(secret))
-}
-
-/// Records by what these keys are known, unless another process has been quicker, which must have the same.
-async fn leave_canary(keyring: &Keyring, db: &Db) -> Result<(), RuntimeStartError> {
-    let sealed = hex(&keyring.encrypt(CiphertextLocation::canary(), CANARY.as_bytes())?);
-    let mut tx = db.begin_essential().await?;
-    let first = singletons::claim(&mut tx, CANARY, &sealed).await?;
-    tx.commit().await?;
-    if first {
-        return Ok(());
-    }
-    let stored = singletons::get(db, CANARY).await?.ok_or(RuntimeStartError::WrongSecret)?;
-    if opens_canary(keyring, &stored) { Ok(()) } else { Err(RuntimeStartError::WrongSecret) }
-}
-
-/// Whether these keys are those of the database with this canary.
-pub fn opens_canary(keyring: &Keyring, stored: &str) -> bool {
-    unhex(stored).is_some_and(|sealed| keyring.decrypt(CiphertextLocation::canary(), &sealed).is_ok())
 }
 
 /// The name under which the installation's own id is recorded.

@@ -4,13 +4,17 @@ use std::io;
 
 use lectern_db::{DbError, migrate::MigrationError};
 use lectern_index::IndexError;
-use lectern_shared::{blobs::BlobError, egress::EgressError, redis::RedisError, secrets::SecretError};
+use lectern_shared::{
+    blobs::BlobError, config::DatabaseLocation, egress::EgressError, redis::RedisError, secrets::SecretError,
+};
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeStartError {
     /// The data directory cannot be used.
-    #[error("the data directory cannot be used: {path}: {source}")]
+    #[error(
+        "the data directory cannot be used: {path}: {source}: let this account read and write it, or set LECTERN_DATA_DIR to another folder"
+    )]
     DataDir {
         /// The directory, or what in it cannot be used.
         path: String,
@@ -60,12 +64,38 @@ pub enum RuntimeStartError {
         "{0} is gone, and this database was filled under the key in it: put it back from a backup, or set LECTERN_SECRET_KEY to what it held"
     )]
     SecretLost(String),
+    /// The file with the secret holds another one than that under which the database was filled.
+    #[error(
+        "{0} does not hold the key that this database was filled under: put that back from a backup, or set it as LECTERN_SECRET_KEY. When the key was changed, give the old one as LECTERN_SECRET_KEY_PREVIOUS"
+    )]
+    WrongSecretFile(String),
+    /// What the file with the secret holds is no key.
+    #[error("{file}: {source}: put the file back from a backup, or set LECTERN_SECRET_KEY to what it held")]
+    SecretFile {
+        /// The file.
+        file: String,
+        /// Why it is none.
+        source: SecretError,
+    },
     /// The secret cannot be used.
     #[error("LECTERN_SECRET_KEY: {0}")]
     Secret(#[from] SecretError),
     /// The store failed.
     #[error(transparent)]
     Db(#[from] DbError),
+    /// PostgreSQL is away, or refused what a start needs.
+    #[error(
+        "DATABASE_URL: {0}: start PostgreSQL, or correct the address, the account, the password or the database's name; `lectern doctor` says more"
+    )]
+    Postgres(#[source] DbError),
+    /// SQLite's file cannot be used.
+    #[error("{file}: {source}: `lectern doctor` says what to do")]
+    DatabaseFile {
+        /// The file.
+        file: String,
+        /// Why.
+        source: DbError,
+    },
     /// The schema cannot be used.
     #[error(transparent)]
     Migration(#[from] MigrationError),
@@ -106,4 +136,18 @@ pub enum RuntimeStartError {
     /// The outbound client cannot be built.
     #[error(transparent)]
     Egress(#[from] EgressError),
+}
+
+impl RuntimeStartError {
+    /// Says of an error of the store which store that is, and which setting names it: the driver knows neither.
+    pub(crate) fn of_database(self, database: &DatabaseLocation) -> Self {
+        let source = match self {
+            Self::Db(source) | Self::Migration(MigrationError::Db(source)) => source,
+            other => return other,
+        };
+        match database {
+            DatabaseLocation::Postgres(_) => Self::Postgres(source),
+            DatabaseLocation::Sqlite(file) => Self::DatabaseFile { file: file.display().to_string(), source },
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
 use super::ConfigError;
 
@@ -19,12 +20,13 @@ impl DatabaseLocation {
     /// Reads `postgres://…`; the message never repeats the value, which holds a password.
     pub(super) fn read(url: SecretString) -> Result<Self, ConfigError> {
         let text = url.expose_secret();
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            Ok(Self::Postgres(url))
+        let problem = if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+            "must begin with postgres://; leave it unset for SQLite in the data directory"
+        } else if Url::parse(text).is_err() {
+            "must be an address such as postgres://user:password@host:5432/database; in a password, `/`, `?`, `#`, `@`, `:` and `%` are written %2F, %3F, %23, %40, %3A and %25"
         } else {
-            let problem =
-                "must begin with postgres://; leave it unset for SQLite in the data directory".to_owned();
-            Err(ConfigError { setting: "DATABASE_URL".to_owned(), problem })
-        }
+            return Ok(Self::Postgres(url));
+        };
+        Err(ConfigError { setting: "DATABASE_URL".to_owned(), problem: problem.to_owned() })
     }
 }

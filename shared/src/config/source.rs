@@ -67,7 +67,7 @@ impl SettingsSource {
         let refuse = |problem: String| ConfigError { setting: path.display().to_string(), problem };
         let text =
             std::fs::read_to_string(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
-        let table: toml::Table = toml::from_str(&text).map_err(|error| refuse(error.message().to_owned()))?;
+        let table: toml::Table = toml::from_str(&text).map_err(|error| refuse(in_line(&text, &error)))?;
         for (name, value) in table {
             if !is_setting(&name) {
                 return Err(refuse(format!("{name} is not a setting")));
@@ -186,6 +186,14 @@ const PROVIDER_KEYS: &[&str] = &[
     "COHERE_API_KEY",
     "AZURE_OPENAI_API_KEY",
 ];
+
+/// What is wrong with a TOML file, and in which line. The line is not repeated: it may hold a secret.
+fn in_line(text: &str, error: &toml::de::Error) -> String {
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, error.message()),
+        None => error.message().to_owned(),
+    }
+}
 
 fn is_provider_key(name: &str) -> bool {
     PROVIDER_KEYS.contains(&name)

@@ -193,6 +193,27 @@ fn the_environment_wins_over_the_file_and_a_misspelt_name_in_the_file_is_refused
 }
 
 #[test]
+fn of_a_file_that_is_no_toml_the_line_is_named_and_not_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lectern.toml");
+    for text in ["# settings\nHF_TOKEN = hunter2\n", "HF_TOKEN = \"a\"\nHF_TOKEN = \"hunter2\"\n"] {
+        std::fs::write(&path, text).unwrap();
+        let error = SettingsSource::from_pairs(&[]).with_file(&path).unwrap_err();
+        assert!(error.to_string().contains("lectern.toml: line 2: "), "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn an_address_of_a_database_that_is_none_is_refused_without_its_password() {
+    for url in ["postgres://ada:hunter2#x@db/lectern", "postgres://ada:hunter2@db:port/lectern"] {
+        let error = load(&[("DATABASE_URL", url)]).unwrap_err();
+        assert_eq!(error.setting, "DATABASE_URL", "{error}");
+        assert!(error.problem.contains("%23") && !error.problem.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
 fn settings_without_an_effect_beside_the_others_are_named() {
     let useless = [
         ("LECTERN_OIDC_ROLES", "*=asker"),
