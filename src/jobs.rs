@@ -63,6 +63,9 @@ pub(crate) enum JobsCommand {
         json: bool,
     },
     /// Have jobs tried again, at once and with all their attempts before them.
+    #[command(
+        override_usage = "lectern jobs retry [OPTIONS] <IDS>...\n       lectern jobs retry [OPTIONS] <--dead|--state <STATE>>"
+    )]
     Retry {
         #[command(flatten)]
         which: JobSelector,
@@ -71,6 +74,9 @@ pub(crate) enum JobsCommand {
         state: Option<JobPhase>,
     },
     /// Stop jobs, be they queued or running, and lay dead ones aside. Documents stay, and what can be searched of them.
+    #[command(
+        override_usage = "lectern jobs discard [OPTIONS] <IDS>...\n       lectern jobs discard [OPTIONS] <--dead|--state <STATE>>"
+    )]
     Discard {
         #[command(flatten)]
         which: JobSelector,

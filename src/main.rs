@@ -266,6 +266,20 @@ mod tests {
     }
 
     #[test]
+    fn whoever_says_not_which_jobs_are_meant_is_told_both_ways_to_do_so() {
+        for change in ["retry", "discard"] {
+            let said = said(&["jobs", change]);
+            assert!(said.contains("<IDS>...") && said.contains("<--dead|--state <STATE>>"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_quota_that_is_no_size_is_answered_with_one() {
+        let said = said(&["workspace", "quotas", "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55", "--bytes", "10XB"]);
+        assert!(said.contains("such as 10GiB"), "{said}");
+    }
+
+    #[test]
     fn the_help_of_an_evaluation_names_what_it_measures() {
         let said = said(&["eval", "--help"]);
         assert!(

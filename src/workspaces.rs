@@ -53,7 +53,7 @@ pub(crate) struct QuotaOptions {
     #[arg(long, value_name = "N")]
     documents: Option<u64>,
     /// Bytes that are stored, such as 10GiB.
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     bytes: Option<ByteSize>,
     /// Tokens of models, read and written, in a calendar month.
     #[arg(long, value_name = "N")]
@@ -68,6 +68,10 @@ pub(crate) struct QuotaOptions {
 
 fn role(text: &str) -> Result<Role, String> {
     text.parse().map_err(|_| format!("it must be one of {}", Role::choices()))
+}
+
+fn size(text: &str) -> Result<ByteSize, String> {
+    text.parse().map_err(|_| "it must be a size such as 10GiB".to_owned())
 }
 
 fn cost(text: &str) -> Result<f64, String> {

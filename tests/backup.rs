@@ -226,7 +226,8 @@ async fn a_backup_is_nobody_elses_business_and_can_do_without_the_key() {
     assert!(made.out.contains("not in the backup: the key, which is the file secret.key"), "{made:#?}");
     assert!(!without.join("secret.key").exists(), "{made:#?}");
     let setup = Service::in_mode(Mode::Embedded);
-    restore(&setup, &without, &[]).well();
+    let made = restore(&setup, &without, &[]).well();
+    assert!(made.out.contains("before the first start, put its key into"), "{made:#?}");
     let refusal = setup.clone().start_refused().await;
     assert!(refusal.log.contains("secret.key"), "{}", refusal.log);
     std::fs::copy(with.join("secret.key"), setup.data_dir().join("secret.key")).unwrap();

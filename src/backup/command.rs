@@ -70,6 +70,11 @@ pub(crate) async fn restore(settings: &Settings, args: &RestoreArgs) -> Result<(
     if args.verify {
         return Ok(());
     }
+    if manifest.key.is_none() && settings.secret_key.is_none() {
+        let file = runtime::secret_file(&settings.data_dir);
+        let file = file.display();
+        say(&format!("before the first start, put its key into {file}, or set LECTERN_SECRET_KEY to it"))?;
+    }
     if settings.qdrant.is_some() {
         say("run `lectern reindex` before the first start, which fills Qdrant again")?;
     }

@@ -62,6 +62,8 @@ pub(crate) async fn make(
     files::make_folder(&partial).await?;
     let end = match fill(settings, database, &partial, with_key).await {
         Ok(manifest) => files::rename(&partial, folder).await.map(|()| manifest),
+        // Nothing is written anywhere else.
+        Err(error) if error.is_full() => Err(BackupError::NoRoom(folder.display().to_string())),
         Err(error) => Err(error),
     };
     if end.is_err() {

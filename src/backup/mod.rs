@@ -69,6 +69,11 @@ pub(crate) enum BackupError {
     /// Documents were deleted all the while.
     #[error("documents were deleted faster than their files could be copied; try again at a quieter time")]
     TooBusy,
+    /// The disk under the backup is full.
+    #[error(
+        "the disk of {0} has too little room for the backup: make some, or name a folder on another disk"
+    )]
+    NoRoom(String),
     /// The disk failed.
     #[error("{path}: {source}")]
     Io {
@@ -90,6 +95,17 @@ impl BackupError {
     fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.display().to_string();
         move |source| Self::Io { path, source }
+    }
+
+    /// Whether there was no room on a disk to write to.
+    fn is_full(&self) -> bool {
+        match self {
+            Self::Io { source, .. } | Self::Blobs(BlobError::Io(source)) => {
+                source.kind() == io::ErrorKind::StorageFull
+            }
+            Self::Db(error) => matches!(error, DbError::Full(_)),
+            _ => false,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     oidc::provider::{Browser, Provider, verified},
     support::{
         client::{Client, PASSWORD, id, send},
-        command::try_upload as upload,
+        command::{lectern, try_upload as upload},
         in_both_modes,
         process::POLL,
         service::{Mode, Service},
@@ -169,6 +169,19 @@ async fn on_a_full_disk_everything_but_writing_works_and_writing_goes_on_when_th
             assert_eq!(slow["ingestion"]["attempts"], 1, "waiting is no attempt: {:#}", slow["ingestion"]);
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_to_a_full_disk_says_which_disk_that_is_and_leaves_nothing_there() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    disk.fill();
+    let service = Service::start().await;
+    let folder = disk.path().join("backup");
+    let refused = lectern(&service.sibling(), &["backup", folder.to_str().unwrap()]);
+    assert!(!refused.status.success(), "{refused:#?}");
+    let told = format!("the disk of {} has too little room", folder.display());
+    assert!(refused.log.contains(&told), "{refused:#?}");
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1, "the ballast alone");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -238,6 +238,13 @@ async fn the_limit_of_open_files_is_raised_and_connections_stay_below_it() {
         held.push(connected(&service.base_url(), ELSEWHERE).await);
     }
     assert!(service.client().is_ready().await, "after more than the former limit");
+
+    // A command does so too, and an operator's shell is not told of it each time.
+    let mut command = dying_with_this_thread("sh");
+    command.args(["-c", "ulimit -Sn 128 && exec \"$0\" jobs list", Program::Lectern.path()]);
+    let ran = command.env_clear().envs(service.sibling().environment()).output().expect("it starts");
+    assert!(ran.status.success(), "{ran:?}");
+    assert!(!String::from_utf8_lossy(&ran.stderr).contains("open files"), "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

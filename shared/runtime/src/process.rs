@@ -130,6 +130,7 @@ async fn open_until(
     role: ProcessRole,
     shutdown: &Shutdown,
 ) -> Result<Option<Runtime>, RuntimeStartError> {
+    open_files::tell_raised();
     if !is_shielded() {
         tracing::warn!(
             "other programs of this account can read the memory of this one: the system has no way to prevent it"
