@@ -87,7 +87,7 @@ async fn a_database_that_lets_nobody_in_is_told_with_its_setting_and_what_to_cor
     let refusal = setup.start_refused().await;
     for (name, status, log) in &refusal.processes {
         assert_ne!(status.code(), Some(0), "{name}");
-        assert!(log.contains("DATABASE_URL: ") && log.contains("does not exist: start"), "{name}: {log}");
+        assert!(log.contains("DATABASE_URL: ") && log.contains("does not exist: see"), "{name}: {log}");
     }
 }
 

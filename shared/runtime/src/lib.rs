@@ -135,7 +135,7 @@ impl Runtime {
     ) -> Result<Self, RuntimeStartError> {
         let database = settings.database.clone();
         let opened = Box::pin(Self::open_parts(settings, role, index_is)).await;
-        opened.map_err(|error| error.of_database(&database))
+        opened.map_err(|error| error.with_setting(&database))
     }
 
     async fn open_parts(

@@ -85,7 +85,7 @@ pub enum RuntimeStartError {
     Db(#[from] DbError),
     /// PostgreSQL is away, or refused what a start needs.
     #[error(
-        "DATABASE_URL: {0}: start PostgreSQL, or correct the address, the account, the password or the database's name; `lectern doctor` says more"
+        "DATABASE_URL: {0}: see that PostgreSQL runs, and that the address, the account, the password and the database's name are right; `lectern doctor` says more"
     )]
     Postgres(#[source] DbError),
     /// SQLite's file cannot be used.
@@ -102,6 +102,11 @@ pub enum RuntimeStartError {
     /// The blob store failed.
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    /// The bucket is away, or refuses.
+    #[error(
+        "LECTERN_BLOBS: {0}: see that the store runs, and that its address (AWS_ENDPOINT_URL), the bucket and the account's keys are right"
+    )]
+    BlobsAway(#[source] BlobError),
     /// A SQLite file has one process.
     #[error(
         "several processes cannot work on one SQLite file: set DATABASE_URL to a PostgreSQL database, or run `lectern`, which is the API and the worker in one process"
@@ -133,21 +138,53 @@ pub enum RuntimeStartError {
     /// The search engine cannot be used.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// Qdrant is away, or refuses.
+    #[error("QDRANT_URL: {0}")]
+    Qdrant(#[source] IndexError),
     /// The outbound client cannot be built.
     #[error(transparent)]
     Egress(#[from] EgressError),
 }
 
 impl RuntimeStartError {
-    /// Says of an error of the store which store that is, and which setting names it: the driver knows neither.
-    pub(crate) fn of_database(self, database: &DatabaseLocation) -> Self {
+    /// Says which setting names the part that an error is of: the part does not know.
+    pub(crate) fn with_setting(self, database: &DatabaseLocation) -> Self {
         let source = match self {
-            Self::Db(source) | Self::Migration(MigrationError::Db(source)) => source,
+            Self::Db(source)
+            | Self::Migration(MigrationError::Db(source))
+            | Self::Index(IndexError::Db(source)) => source,
+            Self::Blobs(source @ BlobError::Unavailable { .. }) => return Self::BlobsAway(source),
+            Self::Index(source @ (IndexError::Engine(_) | IndexError::Refused(_))) => {
+                return Self::Qdrant(source);
+            }
             other => return other,
         };
         match database {
             DatabaseLocation::Postgres(_) => Self::Postgres(source),
             DatabaseLocation::Sqlite(file) => Self::DatabaseFile { file: file.display().to_string(), source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_part_that_keeps_the_service_from_starting_is_told_with_what_names_it() {
+        let database = DatabaseLocation::Sqlite(PathBuf::from("/srv/data/lectern.db"));
+        let away = BlobError::Unavailable { what: "s3://bucket/prefix: it cannot be reached".to_owned() };
+        let errors = [
+            (RuntimeStartError::Db(DbError::Full("it is full".to_owned())), "/srv/data/lectern.db: "),
+            (RuntimeStartError::Blobs(away), "LECTERN_BLOBS: "),
+            (RuntimeStartError::Index(IndexError::Engine("nobody answers".to_owned())), "QDRANT_URL: "),
+        ];
+        for (error, named) in errors {
+            let cause = error.to_string();
+            let told = error.with_setting(&database).to_string();
+            assert!(told.starts_with(named) && told.contains(&cause), "{told}");
         }
     }
 }

@@ -273,7 +273,9 @@ pub(super) fn redis(url: SecretString) -> Result<SecretString, ConfigError> {
     if crate::redis::is_url(&url) {
         Ok(url)
     } else {
-        let problem = "must be a URL that begins with redis:// or rediss://".to_owned();
+        let problem =
+            "must be a URL such as redis://:password@host:6379/0, or the same with rediss://; what is behind the last / is a number"
+                .to_owned();
         Err(ConfigError { setting: "REDIS_URL".to_owned(), problem })
     }
 }
