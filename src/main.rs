@@ -5,13 +5,14 @@ mod doctor;
 mod evaluate;
 mod jobs;
 mod model;
+mod password;
 mod reembed;
 mod reencrypt;
 mod reingest;
 mod workspaces;
 
 use std::{
-    io::{IsTerminal, Write},
+    io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -31,8 +32,6 @@ use lectern_shared::{config::Settings, model::document::DocumentType, shutdown::
 use lectern_worker::{ParsingTools, preview};
 use model::ModelCommand;
 use reingest::ReingestArgs;
-use secrecy::SecretString;
-use tokio::io::{AsyncBufReadExt, BufReader};
 use workspaces::WorkspaceCommand;
 
 /// Documents, and agents that answer from them.
@@ -222,27 +221,17 @@ async fn user(settings: Settings, command: UserCommand) -> Result<(), FatalError
     let runtime = Runtime::start(settings, ProcessRole::Command).await?;
     let accounts = lectern_api::accounts(&runtime);
     let id = match command {
-        UserCommand::Add { email, admin } => accounts.add(&email, password().await?, admin).await?,
+        UserCommand::Add { email, admin } => accounts.add(&email, password::read().await?, admin).await?,
         UserCommand::Admin { email, revoke } => accounts.set_admin(&email, !revoke).await?,
         UserCommand::Email { email, new } => accounts.set_email(&email, &new).await?,
         UserCommand::Delete { email, with_workspaces } => {
             accounts.remove_account(&email, with_workspaces).await?
         }
         UserCommand::Unlink { email } => accounts.unlink(&email).await?,
-        UserCommand::Passwd { email } => accounts.set_password(&email, password().await?).await?,
+        UserCommand::Passwd { email } => accounts.set_password(&email, password::read().await?).await?,
     };
     runtime.close().await;
     say(&format!("{id}  done"))
-}
-
-/// The first line of standard input.
-async fn password() -> Result<SecretString, FatalError> {
-    if std::io::stdin().is_terminal() {
-        writeln!(std::io::stderr(), "type the password, then Enter")?;
-    }
-    let mut line = String::new();
-    BufReader::new(tokio::io::stdin()).read_line(&mut line).await?;
-    Ok(SecretString::from(line.trim_end_matches(['\r', '\n'])))
 }
 
 #[cfg(test)]

@@ -2,11 +2,17 @@
 
 use std::{
     ffi::OsStr,
+    fs::File,
+    io::{BufRead, BufReader, Read, Write},
     path::Path,
-    process::{Output, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use reqwest::StatusCode;
+use rustix::{
+    fs::OFlags,
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
@@ -16,6 +22,7 @@ use crate::support::{
     db::Database,
     in_both_modes, on_postgres_too,
     service::{Mode, Service, Setup},
+    setup::Program,
     within_deadline,
 };
 
@@ -201,6 +208,39 @@ async fn a_command_says_why_it_failed_with_the_log_off_too() {
     let refusal = service.sibling().env("LECTERN_LOG", "off").start_refused().await;
     let directory = service.data_dir().to_str().expect("a path of plain text");
     assert!(refusal.log.contains(directory), "the message names no directory: {}", refusal.log);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_is_typed_is_not_shown() {
+    let service = Service::start().await;
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).expect("a terminal of our own");
+    unlockpt(&terminal).expect("a terminal that can be opened");
+    let name = ptsname(&terminal, Vec::new()).expect("a terminal with a name");
+    // What other tests start must not have it too.
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let keyboard = rustix::fs::open(name, flags, rustix::fs::Mode::empty());
+    let mut command = Command::new(Program::Lectern.path());
+    command.args(["user", "add", "ada@example.com"]).env_clear().envs(service.sibling().environment());
+    command.stdin(keyboard.expect("its other end")).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    // It has the other end too.
+    drop(command);
+    let mut told = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.contains("type the password") {
+        line.clear();
+        assert_ne!(told.read_line(&mut line).expect("text"), 0, "no password is asked for");
+    }
+
+    let mut terminal = File::from(terminal);
+    terminal.write_all(format!("{PASSWORD}\n").as_bytes()).expect("a terminal that is read");
+    assert!(child.wait().expect("the command's end").success());
+    let mut shown = Vec::new();
+    // Once nobody has the other end any more, this ends with an error.
+    let _ = terminal.read_to_end(&mut shown);
+    assert!(!String::from_utf8_lossy(&shown).contains(PASSWORD), "the password was shown");
+    service.client().sign_in("ada@example.com", PASSWORD).await;
 }
 
 /// The key of these services: without one, a command could make one of its own.
