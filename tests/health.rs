@@ -129,6 +129,16 @@ async fn the_log_says_why_a_database_that_is_down_cannot_be_reached() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_log_says_why_no_parser_can_be_started() {
+    let service = Service::in_mode(Mode::Embedded).env("TMPDIR", "/nowhere").start().await;
+    let says_why = |event: &Value| {
+        let field = |name: &str| event["fields"][name].as_str().unwrap_or_default();
+        field("message").contains("the sandbox could not be tried") && field("error").contains("/nowhere")
+    };
+    service.logged("why no parser starts", says_why).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_process_on_the_same_data_directory_is_refused() {
     let first = Service::start().await;
 

@@ -232,7 +232,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_MAX_SECONDS", "120s", "time for one predict; like the next three, agents may lower it for themselves";
     "LECTERN_MAX_STEPS", "15", "requests to the model in one predict";
     "LECTERN_MAX_TOKENS", "none", "tokens, read and written by the model, of one predict";
-    "LECTERN_MAX_COST", "none", "what the model's tokens of one predict may cost, in the currency of LECTERN_PRICES";
+    "LECTERN_MAX_COST", "none", "what the model's tokens of one predict may cost, in the currency of LECTERN_PRICES; a model without a price costs nothing";
     "LECTERN_PRICES", "none", "what models cost, for a million tokens read and written: `provider/model=0.40:1.60`, separated by commas";
     "LECTERN_IMAGE_HOSTS", "none", "hosts (separated by commas, such as `images.example.com`) whose images answers may show, besides those that the question or the agent's prompt names";
     "OLLAMA_HOST", "none", "where the models of agents with the provider `ollama` run, such as `127.0.0.1:11434`; without it such agents need a `base_url`";

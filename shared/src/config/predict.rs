@@ -53,6 +53,9 @@ impl TokenPrice {
 
 impl PredictSettings {
     pub(super) fn load(source: &SettingsSource) -> Result<Self, ConfigError> {
+        let prices = source.parse("LECTERN_PRICES", "", prices)?;
+        // Without prices nothing costs anything: whoever limits that is told so.
+        let cost = if prices.is_empty() { None } else { source.optional("LECTERN_MAX_COST", amount)? };
         Ok(Self {
             duration: source.parse("LECTERN_MAX_SECONDS", "120s", |text| {
                 match at_least(Duration::from_secs(1), duration)(text)? {
@@ -62,8 +65,8 @@ impl PredictSettings {
             })?,
             steps: source.parse("LECTERN_MAX_STEPS", "15", number(1, 1_000))?,
             tokens: source.optional("LECTERN_MAX_TOKENS", number(1, u64::MAX))?,
-            cost: source.optional("LECTERN_MAX_COST", amount)?,
-            prices: source.parse("LECTERN_PRICES", "", prices)?,
+            cost,
+            prices,
             ollama: source.optional("OLLAMA_HOST", ollama)?,
             azure: source.optional("AZURE_OPENAI_ENDPOINT", open_url)?,
             image_hosts: source.parse("LECTERN_IMAGE_HOSTS", "", hosts)?,

@@ -218,6 +218,7 @@ fn settings_without_an_effect_beside_the_others_are_named() {
     let useless = [
         ("LECTERN_OIDC_ROLES", "*=asker"),
         ("LECTERN_QDRANT_TIMEOUT", "5s"),
+        ("LECTERN_MAX_COST", "0.05"),
         ("QDRANT_API_KEY_FILE", "/nowhere/key"),
         ("LECTERN_JWT_TTL", "10m"),
         ("LECTERN_CORS_ORIGINS", ""),
@@ -225,9 +226,17 @@ fn settings_without_an_effect_beside_the_others_are_named() {
     ];
     let source = SettingsSource::from_pairs(&useless);
     Settings::load(&source).unwrap();
-    assert_eq!(source.ineffective(), ["LECTERN_OIDC_ROLES", "LECTERN_QDRANT_TIMEOUT", "QDRANT_API_KEY_FILE"]);
-    let with_qdrant = [("QDRANT_URL", "http://qdrant:6334"), ("LECTERN_QDRANT_TIMEOUT", "5s")];
-    let source = SettingsSource::from_pairs(&with_qdrant);
+    assert_eq!(
+        source.ineffective(),
+        ["LECTERN_MAX_COST", "LECTERN_OIDC_ROLES", "LECTERN_QDRANT_TIMEOUT", "QDRANT_API_KEY_FILE"]
+    );
+    let useful = [
+        ("QDRANT_URL", "http://qdrant:6334"),
+        ("LECTERN_QDRANT_TIMEOUT", "5s"),
+        ("LECTERN_MAX_COST", "0.05"),
+        ("LECTERN_PRICES", "openai/m=0.40:1.60"),
+    ];
+    let source = SettingsSource::from_pairs(&useful);
     Settings::load(&source).unwrap();
     assert_eq!(source.ineffective(), Vec::<&str>::new());
 }

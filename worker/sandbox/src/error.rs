@@ -4,8 +4,8 @@
 /// The parse could not be run at all; the document may be fine.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The child process could not be started.
-    #[error("the parser process could not be started")]
+    /// The child process, or the folder that it works in, could not be made. That folder is where TMPDIR says, else in /tmp.
+    #[error("the parser process could not be started: {0}")]
     Spawn(#[source] std::io::Error),
     /// The document's bytes could not be read from where they are kept.
     #[error("the document's bytes could not be read")]
