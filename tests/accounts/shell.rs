@@ -216,7 +216,7 @@ async fn a_password_that_is_typed_is_not_shown() {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&terminal).expect("a terminal of our own");
     unlockpt(&terminal).expect("a terminal that can be opened");
-    let name = ptsname(&terminal, Vec::new()).expect("a terminal with a name");
+    let name = ptsname(&terminal, Vec::<u8>::new()).expect("a terminal with a name");
     // What other tests start must not have it too.
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let keyboard = rustix::fs::open(name, flags, rustix::fs::Mode::empty());
