@@ -49,7 +49,7 @@ pub use self::{
 };
 pub(crate) use self::{
     terms::TermStemmer,
-    tokenize::{TokenKind, TokenizeMode, tokenize},
+    tokenize::{LexicalToken, TokenKind, TokenizeMode, tokenize},
 };
 
 /// Terms are made by this version of the analysis. It must rise with every change after which a question does not find, or weighs

@@ -13,6 +13,7 @@ use super::{
     others::tell_of_others,
     reach::{quoted, with_title},
     sentences::placed_sentences,
+    titles::is_lone_title,
     tokenize,
     typing::TypedWord,
     weight,
@@ -202,7 +203,23 @@ impl<'a> PassageMatch<'a> {
         {
             best = more;
         }
-        Some(best)
+        Some(self.below_title(counted, &scored, best).unwrap_or(best))
+    }
+
+    /// What answers instead of a line that may be no more than a title, as "Error codes" above a table without marks: the best of what
+    /// stands below it and has a word of the question that it lacks.
+    fn below_title(
+        &self,
+        counted: &[CountedSentence],
+        scored: &[(f32, usize)],
+        title: usize,
+    ) -> Option<usize> {
+        if !is_lone_title(self.text, &counted[title]) {
+            return None;
+        }
+        let known = &counted[title].frequencies;
+        let adds = |at: usize| at > title && has_more(&counted[at].own, known, &self.weights);
+        first_of_best(scored.iter().filter(|(_, at)| adds(*at)).copied())
     }
 
     /// The BM25 score of a sentence, where sentences have `mean` words; `rarity` is that of the question's words.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, ops::Range};
 use lectern_shared::model::language::Language;
 
 use super::{
-    TermId, TermStemmer, TokenKind, TokenizeMode,
+    LexicalToken, TermId, TermStemmer, TokenKind, TokenizeMode,
     fold::{fold_accents, has_accents},
     others::AskedThing,
     script::GramScript,
@@ -41,6 +41,10 @@ const MIN_DIGITS: usize = 2;
 
 /// What Chinese asks with: a pair of characters with one of these says how something is asked, and not what about.
 const ASKING: &str = "谁誰什甚么麼吗嗎呢哪怎几幾多少些是有的了请請";
+
+/// What French puts behind a hyphen to ask, or to point: "est-elle" asks no more than "est" and "elle".
+const BEHIND_HYPHENS: [&str; 13] =
+    ["je", "tu", "il", "elle", "on", "nous", "vous", "ils", "elles", "ce", "moi", "ci", "là"];
 
 /// One distinct word of a question.
 #[derive(Debug)]
@@ -87,12 +91,14 @@ impl LexicalQuery {
         let may_ask = !text.chars().any(|c| GramScript::of(c) == Some(GramScript::Hiragana));
         let mut slots = Vec::<QueryWord>::new();
         let mut known = HashMap::<(String, bool), usize>::new();
+        let mut inversions = FrenchInversions::default();
         tokenize(text, TokenizeMode::Query, &mut |token| {
             let stop = if token.kind == TokenKind::Word {
                 StopLanguages::of(token.text)
             } else {
                 StopLanguages::default()
             };
+            inversions.add(&token, stop);
             let weight = match token.kind {
                 TokenKind::Word | TokenKind::Whole | TokenKind::Number | TokenKind::Bigram => 1.0,
                 TokenKind::WeakBigram => WEAK,
@@ -127,6 +133,7 @@ impl LexicalQuery {
                 add(token.text.to_owned(), weight, false);
             }
         });
+        inversions.mark(&mut slots);
         let mut votes = LanguageVotes::default();
         for slot in &slots {
             votes.add(slot.stop);
@@ -334,6 +341,35 @@ impl LexicalQuery {
             end += unit.len();
             start..end
         })
+    }
+}
+
+/// The compounds of a question that French asks with, of nothing but function words.
+#[derive(Default)]
+struct FrenchInversions {
+    /// By the number of the compound: whether all of its parts so far are function words, and whether the last one may stand behind a hyphen.
+    parts: HashMap<u32, (bool, bool)>,
+}
+
+impl FrenchInversions {
+    /// Adds a part of a compound.
+    fn add(&mut self, token: &LexicalToken<'_>, stop: StopLanguages) {
+        if token.kind == TokenKind::Whole {
+            return;
+        }
+        let (is_function, ends) = (stop.contains(Language::French), BEHIND_HYPHENS.contains(&token.text));
+        let parts = self.parts.entry(token.unit).or_insert((true, false));
+        *parts = (parts.0 && is_function, ends);
+    }
+
+    /// Makes function words of them.
+    fn mark(&self, slots: &mut [QueryWord]) {
+        for slot in slots.iter_mut().filter(|slot| slot.whole) {
+            let is_inversion = self.parts.get(&slot.unit) == Some(&(true, true));
+            if is_inversion && slot.word.chars().all(char::is_alphabetic) {
+                slot.stop = StopLanguages::only(Language::French);
+            }
+        }
     }
 }
 

@@ -33,10 +33,10 @@ const LISTS: [(Language, &str); 12] = [
     (
         Language::French,
         "a ai ainsi alors après as au aucun aussi autre aux avait avant avec avez avoir avons c ce ceci cela celle \
-         celui ces cet cette ceux chaque chez ci combien comme comment d dans de depuis des deux doit donc dont du elle elles en \
-         encore entre es est et étaient était être eu eux fait faire font fut il ils j je l la là le les lesquels leur \
-         leurs lors lui m ma mais me même mes moi mon n ne ni nos notre nous on ont ou où par parce pas peu peut peuvent \
-         plus pour pourquoi qu quand que quel quelle quelles quels qui quoi s sa sans se sera ses si soit son sont sous sur t ta \
+         celui ces cet cette ceux chaque chez ci combien comme comment d dans de depuis des deux dois doit donc dont du elle elles en \
+         encore entre es est et étaient était être eu eux fait faire faut font fut il ils j je l la là le les lesquels leur \
+         leurs lors lui m ma mais me même mes moi mon n ne ni nos notre nous on ont ou où par parce pas peu peut peuvent peux \
+         plus pour pourquoi puis qu quand que quel quelle quelles quels qui quoi s sa sans se sera ses si soit son sont sous sur t ta \
          te tes toi ton tous tout toute toutes très tu un une vers vos votre vous y",
     ),
     (
@@ -161,6 +161,12 @@ impl StopLanguages {
     /// Looks up a lower-case word.
     pub(super) fn of(word: &str) -> Self {
         WORDS.get(word).copied().unwrap_or_default()
+    }
+
+    /// A function word in `language` and in no other.
+    pub(super) fn only(language: Language) -> Self {
+        let listed = LISTS.iter().position(|(listed, _)| *listed == language);
+        listed.map_or_else(Self::default, |index| Self(1 << index))
     }
 
     /// Whether the word is a function word in `language`.

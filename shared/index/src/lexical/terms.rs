@@ -35,11 +35,35 @@ impl StemmerScript {
     }
 }
 
+/// What stands before "zu" in a German verb of two parts, as in "einzureichen".
+const SEPARABLE: [&str; 32] = [
+    "ab", "an", "auf", "aus", "bei", "bekannt", "bereit", "durch", "ein", "fest", "fort", "frei", "heraus",
+    "her", "hinzu", "hin", "los", "mit", "nach", "nieder", "statt", "teil", "um", "vor", "weg", "weiter",
+    "wieder", "zu", "zurecht", "zurück", "zusammen", "über",
+];
+
+/// The fewest bytes of a verb behind "zu".
+const MIN_VERB: usize = 4;
+
+/// The infinitive of a German verb with "zu" in it: "einreichen" of "einzureichen".
+fn without_zu(word: &str) -> Option<String> {
+    let ends = word.ends_with("en") || word.ends_with("ern") || word.ends_with("eln");
+    if !ends || !word.contains("zu") {
+        return None;
+    }
+    let verb = |first: &&str| {
+        let verb = word.strip_prefix(*first)?.strip_prefix("zu")?;
+        (verb.len() >= MIN_VERB).then(|| format!("{first}{verb}"))
+    };
+    SEPARABLE.iter().find_map(verb)
+}
+
 /// Turns words into terms by the rules of one language.
 pub(crate) struct TermStemmer {
     script: StemmerScript,
     native: Option<Stemmer>,
     foreign: Option<Stemmer>,
+    is_german: bool,
     folded: String,
     scratch: String,
 }
@@ -61,6 +85,7 @@ impl TermStemmer {
             script,
             native: native.map(Stemmer::create),
             foreign: latin.map(Stemmer::create),
+            is_german: language == Language::German,
             folded: String::new(),
             scratch: String::new(),
         }
@@ -84,9 +109,14 @@ impl TermStemmer {
     }
 
     /// The terms that a document's word is indexed under: its own and, where another, that of the word
-    /// typed without accents (Spanish "administracion" keeps an ending that "administración" loses).
+    /// typed without accents (Spanish "administracion" keeps an ending that "administración" loses), or of a German verb without its "zu".
     pub(crate) fn of_document(&mut self, word: &str) -> (TermId, Option<TermId>) {
         let term = self.of(word);
+        if self.is_german
+            && let Some(verb) = without_zu(word)
+        {
+            return (term, Some(self.of(&verb)));
+        }
         if !has_accents(word) {
             return (term, None);
         }

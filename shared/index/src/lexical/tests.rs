@@ -338,6 +338,18 @@ fn no_stemmer_panics_on_random_words() {
 }
 
 #[test]
+fn a_german_verb_is_found_with_zu_in_it() {
+    for (question, text) in [
+        ("Bis wann muss ich Belege einreichen?", "Sie sind nach sechs Wochen einzureichen."),
+        ("Wo kann ich den Schlüssel zurückgeben?", "Er ist am Empfang zurückzugeben."),
+        ("Wer muss zustimmen?", "Der Vorstand hat ihr zuzustimmen."),
+    ] {
+        assert!(finds(question, text, Language::German), "{question}");
+    }
+    assert!(!finds("Womit reichen wir es?", "Sie sind nach sechs Wochen einzureichen.", Language::German));
+}
+
+#[test]
 fn any_text_can_be_analysed() {
     let mut state = 7_u64;
     for _ in 0..600 {
@@ -429,6 +441,15 @@ fn coverage_is_the_share_of_content_words_that_are_there() {
     let named = |text| self::covered(&query.matched(text).of_document("X200 manual.pdf")).all * 100.0;
     near(named("The weight is 9 kg."), 100.0);
     near(named("It is new."), 0.0);
+    // What French asks with is no word either, however it is written.
+    let hours = "La bibliothèque est ouverte du mardi au samedi. Elle est fermée le dimanche et le lundi.";
+    near(covered("Quand la bibliothèque est-elle fermée ?", hours), 100.0);
+    near(covered("Est-ce que la bibliothèque est fermée ?", hours), 100.0);
+    near(
+        covered("Puis-je emprunter des livres ?", "Vous pouvez emprunter douze livres, qui que vous soyez."),
+        100.0,
+    );
+    near(covered("Le rendez-vous de la gare", "Il y a une gare. La place du marché est à côté."), 50.0);
     // What a question in Chinese only asks with is no part of what it is about.
     near(covered("年假有多少天？", "入职满一年的员工每年有十天带薪年假。"), 100.0);
     near(covered("加班需要谁批准？", "加班必须事先得到部门经理的批准。"), 50.0);

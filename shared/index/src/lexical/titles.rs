@@ -27,6 +27,17 @@ pub(super) fn is_title(text: &str, sentences: &[CountedSentence], at: usize) -> 
         && sentences[at..].iter().find(|other| other.line != *place).is_some_and(introduces)
 }
 
+/// Whether a sentence is all of a line that stands alone between empty ones, and may be a title by its words.
+pub(super) fn is_lone_title(text: &str, sentence: &CountedSentence) -> bool {
+    let line = &sentence.line;
+    let is_empty = |line: Option<&str>| line.is_none_or(|line| line.trim().is_empty());
+    let (own, said) = (text[line.clone()].trim(), &text[sentence.range.clone()]);
+    own == said
+        && is_empty(text[..line.start].lines().next_back())
+        && is_empty(text[line.end..].lines().nth(1))
+        && looks_like_title(own)
+}
+
 fn ends_as_sentence(text: &str) -> bool {
     text.trim_end_matches(['"', '”', '“', '»', '«', ')', '」']).ends_with(ENDS)
 }

@@ -382,3 +382,16 @@ fn what_two_sentences_say_together_is_quoted_together() {
         ["The pump P-77 is not made any more. Its successor is P-78."]
     );
 }
+
+#[test]
+fn a_title_is_not_quoted_for_the_rows_that_stand_below_it() {
+    let manual = "Error codes\n\nCode Meaning\tWhat to do\nE18 The water does not drain Clean the pump filter\n\
+                  F21 The motor does not turn Call the service: 0800 555 0199\n";
+    for question in ["What should I do about error F21?", "What does the motor error mean?", "error code F21"]
+    {
+        let quoted = quoted(question, manual);
+        assert!(quoted[0].contains("F21 The motor does not turn"), "{question}: {quoted:?}");
+    }
+    // Without anything better it is the best there is.
+    assert_eq!(quoted("Where are the error codes?", manual), ["Error codes"]);
+}
