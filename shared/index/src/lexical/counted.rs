@@ -26,7 +26,9 @@ pub(super) struct CountedSentence {
     pub(super) paragraph: usize,
     /// How often it has each word of the question itself.
     pub(super) own: Vec<u32>,
-    /// The same with what is passed on to it.
+    /// The same with what the heading, question or header passes on that it stands right below.
+    pub(super) near: Vec<u32>,
+    /// The same with all that is passed on to it.
     pub(super) frequencies: Vec<u32>,
     /// In words.
     pub(super) length: u32,
@@ -63,8 +65,8 @@ impl CountedSentence {
             }
         };
         let row = is_record.then(|| TableRow { table: RECORDS, line: range.clone() });
-        let frequencies = own.clone();
-        Self { range, paragraph, own, frequencies, length, is_passed_on: false, row, line, is_in_row }
+        let (near, frequencies) = (own.clone(), own.clone());
+        Self { range, paragraph, own, near, frequencies, length, is_passed_on: false, row, line, is_in_row }
     }
 
     /// Whether it has words of the question itself, and not only such as are passed on to it.

@@ -117,6 +117,7 @@ fn pass_on_headings_and_questions(text: &str, sentences: &mut [CountedSentence])
         if let Some(below) = below.filter(|_| reaches) {
             let (above, rest) = sentences.split_at_mut(below);
             above[at].is_passed_on = true;
+            raise(&mut rest[0].near, &above[at].frequencies);
             raise(&mut rest[0].frequencies, &above[at].frequencies);
         }
         // The parts of one heading do not stand in each other's way.
@@ -161,6 +162,7 @@ fn pass_on_headers(text: &str, weights: &[f32], sentences: &mut [CountedSentence
         let mut is_passed_on = false;
         let is_meant = |row: &CountedSentence| is_asked_for(row) || (is_about_columns && row.length > 0);
         for row in rows.iter_mut().filter(|row| is_meant(row)) {
+            raise(&mut row.near, &names);
             raise(&mut row.frequencies, &names);
             row.row = Some(TableRow { table, line: whole_row(text, row) });
             is_passed_on = true;

@@ -19,6 +19,10 @@ use super::{
     weight,
 };
 
+/// How much a word counts for a sentence that has it only from the heading of its section, further above: a sentence that says it goes
+/// before a shorter one of that section.
+const OF_SECTION: f32 = 0.8;
+
 /// A question put to one passage. The question and the passage's language are made out once, whatever is asked of it.
 #[derive(Debug)]
 pub struct PassageMatch<'a> {
@@ -226,9 +230,13 @@ impl<'a> PassageMatch<'a> {
     fn score(&self, sentence: &CountedSentence, mean: f32, rarity: &[f32]) -> f32 {
         // The constant average is that of passages, so a sentence's length is brought to the same scale.
         let length = rounded(scaled(sentence.length) * AVG_LEN / mean);
-        let words = sentence.frequencies.iter().zip(&self.weights).zip(rarity);
+        let words = sentence.frequencies.iter().zip(&sentence.near).zip(self.weights.iter().zip(rarity));
         let words = words.filter(|((frequency, _), _)| **frequency > 0);
-        words.map(|((frequency, factor), rarity)| factor * rarity * weight(*frequency, length)).sum()
+        let score = |((frequency, near), (factor, rarity)): ((&u32, &u32), (&f32, &f32))| {
+            let share = if *near > 0 { 1.0 } else { OF_SECTION };
+            share * factor * rarity * weight(*frequency, length)
+        };
+        words.map(score).sum()
     }
 
     /// Whether a sentence has all words of the question that another has, and more.

@@ -395,3 +395,21 @@ fn a_title_is_not_quoted_for_the_rows_that_stand_below_it() {
     // Without anything better it is the best there is.
     assert_eq!(quoted("Where are the error codes?", manual), ["Error codes"]);
 }
+
+#[test]
+fn a_sentence_with_the_words_of_its_heading_goes_before_those_that_only_stand_under_it() {
+    let handbook = "# Handbook\n\n## Annual leave\n\nEvery full-time employee has 28 days of annual leave per calendar year. \
+                    Up to five days may be carried over until 31 March of the following year. \
+                    Requests are approved by the line manager within three working days.\n";
+    assert_eq!(
+        quoted("How many days of annual leave do I get?", handbook),
+        ["Every full-time employee has 28 days of annual leave per calendar year."]
+    );
+    assert_eq!(
+        quoted("Who approves requests for annual leave?", handbook),
+        ["Requests are approved by the line manager within three working days."]
+    );
+    // What stands right below a question answers it.
+    let answers = "## How do I cancel my order?\n\nWrite to us within an hour. An order that has been shipped cannot be cancelled.\n";
+    assert_eq!(quoted("How do I cancel my order?", answers), ["Write to us within an hour."]);
+}
