@@ -114,7 +114,7 @@ impl FileFormat {
                  .pptx, .xlsx or PDF.",
             ),
             Self::Binary => Err(
-                "The file is none that can be read: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
+                "Files of this kind cannot be read. These can: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
                  (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT, ODP and EPUB; e-mails (EML, MSG) and web archives (MHT); captions (VTT, SRT, \
                  SBV, TTML). Convert it to one of these.",
             ),

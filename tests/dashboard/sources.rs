@@ -167,4 +167,32 @@ async fn the_first_run_of_a_source_is_told_of_soon_after_it_was_added() {
     }
     let page = shown(&format!("/sources/{}", id(&later))).await;
     assert!(page.contains("data-live=\"10\"") && page.contains("It has not run yet."), "{page}");
+    // How many documents it has changes with its runs, so it is in the part of the page that does.
+    let (_, live) = page.split_once("data-live").expect("the part that changes");
+    let (live, _) = live.split_once("id=\"change\"").expect("the form");
+    assert!(live.contains("0 documents"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_of_several_buttons_cannot_do_is_said_across_the_page() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    // It goes on for as long as the test looks.
+    let news = json!({"name": "News", "type": "feed", "config": {"url": web.hang("/news.xml")}});
+    let news = owner.create("/sources", &news).await;
+    owner.create(&format!("/sources/{}/run", id(&news)), &json!({})).await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.set_size(1280, 900).await;
+    browser.goto(&format!("{}/sources/{}", service.base_url(), id(&news))).await;
+    browser.click_text("button", "Try it").await;
+    browser.wait_for(".head .problem").await;
+    let beside = "const box = document.querySelector('.head .problem').getBoundingClientRect();
+        return [...document.querySelectorAll('.head button')].filter((button) => {
+            const { top, bottom } = button.getBoundingClientRect();
+            return top < box.bottom && bottom > box.top;
+        }).length";
+    assert_eq!(browser.script(beside, vec![]).await, 0, "no button stands beside what is said");
+    browser.close().await;
 }

@@ -163,9 +163,7 @@ pub(super) fn remedy(code: &str, kind: DocumentType) -> &'static str {
         "unsupported_content_type" => "Convert it to a PDF, for instance, and add that.",
         "no_extractable_text" => no_text(kind),
         "password_required" => "Save it without its password, and add that.",
-        "damaged" => {
-            "Get it again if it may be incomplete, or save it anew in the program that it is made for, and add that."
-        }
+        "damaged" => "If it was downloaded, download it again first: it may have broken off.",
         "invalid_page_range" => "Correct the first and the last page.",
         "transcripts_disabled" => "The video has no captions. Add them as a text.",
         "internal" | "embedder_failed" => {

@@ -23,7 +23,7 @@ pub struct ChatError {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, thiserror::Error)]
 pub enum ChatErrorKind {
     /// The provider does not accept the credentials (401, 403).
-    #[error("rejected the credentials (status {status})")]
+    #[error("rejected the credentials (status {status}): check the key")]
     Unauthorized {
         /// The HTTP status.
         status: u16,
@@ -65,7 +65,7 @@ pub enum ChatErrorKind {
     #[error("ended its answer before it was complete")]
     Truncated,
     /// The answer is not an event stream of JSON objects.
-    #[error("answered with something that is not a stream of chat events")]
+    #[error("answered with something that is not a stream of chat events: check the address")]
     Garbage,
     /// The answer is one JSON text, and no event stream.
     #[error("answered in one piece: the server did not stream, as it was asked to")]

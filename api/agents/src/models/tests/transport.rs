@@ -107,7 +107,7 @@ async fn an_error_body_with_the_key_is_neither_told_nor_logged() {
         assert_eq!(error.kind, ChatErrorKind::Unauthorized { status: 401 });
         assert_eq!(
             error.to_string(),
-            "The model provider openai-compatible rejected the credentials (status 401)."
+            "The model provider openai-compatible rejected the credentials (status 401): check the key."
         );
         assert!(!format!("{error:?} {model:?}").contains("sk-secret"));
     }
