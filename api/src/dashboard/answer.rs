@@ -1,5 +1,6 @@
 //! An answer on a page: its text with a link for each source, what was found out about those, and how it came about.
 
+mod heading;
 mod trace;
 
 use std::collections::{HashMap, HashSet};
@@ -8,14 +9,14 @@ use askama::Template;
 use lectern_agents::{answer::AnswerQuotations, run::CitationView};
 use lectern_db::traces::StoredTrace;
 use lectern_index::lexical::language_tag;
-use lectern_shared::{
-    ids::{DocumentId, WorkspaceId},
-    model::place::SourceSpan,
-};
+use lectern_shared::ids::{DocumentId, WorkspaceId};
 use serde_json::Value;
 
 pub(super) use self::trace::TraceBody;
-use self::trace::{TraceCitation, TracePassage, TraceStep};
+use self::{
+    heading::{heading_above, heading_of},
+    trace::{TraceCitation, TracePassage, TraceStep},
+};
 use super::{
     markdown,
     text::{counted, duration, filters, place_words, rating_words},
@@ -198,11 +199,6 @@ pub(super) struct AnswerContext<'a> {
     pub(super) sees_receipts: bool,
 }
 
-/// The last of the headings that a passage stands under; empty without any.
-fn heading_of(place: &SourceSpan) -> String {
-    place.heading.as_deref().and_then(<[String]>::last).cloned().unwrap_or_default()
-}
-
 impl AnswerCard {
     /// Of a run that has ended just now. Its citations say where in a passage their words stand.
     pub(super) fn of_run(
@@ -230,7 +226,7 @@ impl AnswerCard {
             sources.push(SourceRow {
                 n: citation.n,
                 name: citation.document_name.clone(),
-                heading: heading_of(&citation.place),
+                heading: heading_above(&citation.quote, &citation.place, body.texts(citation.n)),
                 place: place_words(&citation.place.cited_on(citation.page)),
                 href: format!("{}{}", context.root, path.trim_start_matches('/')),
                 receipt: String::new(),
@@ -262,7 +258,7 @@ impl AnswerCard {
             sources.push(SourceRow {
                 n,
                 name: document_name,
-                heading: heading_of(&place),
+                heading: heading_above(&quote, &place, body.texts(n)),
                 place: place_words(&place.cited_on(page)),
                 href,
                 receipt,
@@ -390,6 +386,8 @@ fn words(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lectern_shared::model::place::SourceSpan;
+
     use super::*;
 
     fn source(n: usize, quote: &str, place: &str) -> SourceRow {

@@ -97,6 +97,12 @@ impl TraceBody {
         all.into_iter().collect()
     }
 
+    /// The texts that are cited by this number.
+    pub(in crate::dashboard) fn texts(&self, n: usize) -> impl Iterator<Item = &str> {
+        let found = self.steps.iter().flat_map(|step| &step.documents);
+        found.filter(move |passage| passage.n == n).map(|passage| passage.text.as_str())
+    }
+
     /// Whether a model has ended it as its own answer, which cites nothing.
     pub(in crate::dashboard) fn names_no_source(&self) -> bool {
         let is_models = matches!(self.finish_reason.as_str(), "stop" | "length" | "unformatted");

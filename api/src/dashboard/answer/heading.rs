@@ -1,0 +1,77 @@
+//! The heading that a source of an answer stands under.
+
+use lectern_shared::model::place::SourceSpan;
+
+/// The lowest level of a heading in Markdown.
+const LOWEST_LEVEL: usize = 6;
+
+/// The last of the headings that a passage stands under; empty without any.
+pub(super) fn heading_of(place: &SourceSpan) -> String {
+    place.heading.as_deref().and_then(<[String]>::last).cloned().unwrap_or_default()
+}
+
+/// The heading that quoted words stand under: the last one above them in the text that they are from, or else the one that the passage
+/// stands under. A passage may begin in one section and end in another.
+pub(super) fn heading_above<'a>(
+    quote: &str,
+    place: &SourceSpan,
+    mut texts: impl Iterator<Item = &'a str>,
+) -> String {
+    let words: Vec<&str> = quote.split_whitespace().collect();
+    // What has no headings may still have lines that begin like one, such as comments.
+    let above = if words.is_empty() || place.heading.is_none() {
+        None
+    } else {
+        let words = words.join(" ");
+        texts.find_map(|text| title_above(text, &words))
+    };
+    above.unwrap_or_else(|| heading_of(place))
+}
+
+/// The title above these words in a text; white space is one blank, as in a quotation.
+fn title_above(text: &str, words: &str) -> Option<String> {
+    let (mut flat, mut titles, mut is_code) = (String::with_capacity(text.len()), Vec::new(), false);
+    for line in text.lines().map(str::trim) {
+        is_code ^= line.starts_with("```");
+        if let Some(title) = title(line).filter(|_| !is_code) {
+            titles.push((flat.len(), title));
+        }
+        for word in line.split_whitespace() {
+            flat.push_str(word);
+            flat.push(' ');
+        }
+    }
+    let at = flat.find(words)?;
+    let (_, title) = titles.into_iter().rev().find(|(from, _)| *from <= at)?;
+    Some(title.to_owned())
+}
+
+/// What a line says as a heading.
+fn title(line: &str) -> Option<&str> {
+    let title = line.trim_start_matches('#');
+    let level = line.len() - title.len();
+    let is_heading = (1..=LOWEST_LEVEL).contains(&level) && title.starts_with(' ');
+    Some(title.trim()).filter(|title| is_heading && !title.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_words_stand_under_the_heading_above_them_and_not_under_that_of_their_passage() {
+        let place = |heading: Option<Vec<String>>| SourceSpan { heading, ..SourceSpan::default() };
+        let under = place(Some(vec!["Handbook".to_owned(), "Equipment".to_owned()]));
+        let text = "Laptops are replaced.\n\n# Expenses\n\nMeals are paid.\n\n```\n# a comment\nlet x = 1;\n```\n\nAsk first.\n\n\
+                    ## Notice period\n\nThe notice period\nis six weeks.\n";
+        let told =
+            |quote: &str, place: &SourceSpan| heading_above(quote, place, ["Elsewhere.", text].into_iter());
+        assert_eq!(told("The notice period is six weeks.", &under), "Notice period");
+        assert_eq!(told("Meals are paid.", &under), "Expenses");
+        assert_eq!(told("Ask first.", &under), "Expenses");
+        assert_eq!(told("Laptops are replaced.", &under), "Equipment");
+        assert_eq!(told("What it does not say.", &under), "Equipment");
+        assert_eq!(told("", &under), "Equipment");
+        assert_eq!(told("Meals are paid.", &place(None)), "", "it is of a kind without headings");
+    }
+}
