@@ -457,3 +457,20 @@ async fn a_file_is_replaced_on_the_page_of_its_document(mode: Mode) {
     let page = text_of(visits.get(&format!("/documents/{}", id(&text))).await).await;
     assert!(!page.contains("type=\"file\""), "a text has no file: {page}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_suggests_a_name_until_somebody_writes_another() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    service.signed_up("ada@example.com").await;
+    sign_in(&browser, &service, "ada@example.com").await;
+    browser.goto(&format!("{}/documents/new", service.base_url())).await;
+    browser.wait_until("the scripts", "!document.querySelector('[data-folder]').hidden").await;
+    browser.fill("#url", "https://example.com/help/a%20guide/").await;
+    assert_eq!(browser.value("#url-name").await, "example.com/help/a guide");
+    browser.fill("#url-name", "Guide").await;
+    browser.fill("#url", "https://example.com/other").await;
+    assert_eq!(browser.value("#url-name").await, "Guide");
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}

@@ -34,6 +34,9 @@ const OF_BEST: f32 = 0.6;
 /// The most words of a question that are put right.
 const PUT_RIGHT: usize = 3;
 
+/// The most bytes of the names of a table's columns that are told with a row.
+const MAX_COLUMNS: usize = 200;
+
 /// A passage with what it has of the question.
 struct MatchedSource<'a> {
     source: &'a NumberedSource,
@@ -193,7 +196,12 @@ fn quote(
     }
     // The same words may stand in other places of the passage, too.
     let of_part = |part| origin(part, source.page(part, Some(&range)));
-    let origin = source.part(Some(&range)).map(of_part).unwrap_or_default();
+    let mut origin = source.part(Some(&range)).map(of_part).unwrap_or_default();
+    // Of several rows the first tells.
+    if let Some(columns) = columns(&source.found.text, range.start).filter(|columns| !text.contains(columns))
+    {
+        origin.push_str(&columns);
+    }
     // Writing to a string cannot fail.
     let _ = write!(text, "\n\n“{quote}{}{origin})", behind_quote(source.n));
     citations.push(AnswerCitation {
@@ -203,6 +211,22 @@ fn quote(
         quote,
         markers: Vec::new(),
     });
+}
+
+/// What the columns of a row of a Markdown table are called, for people: without it amounts beside each other say little. Nothing for what
+/// is no row, or has no header above it.
+fn columns(text: &str, start: usize) -> Option<String> {
+    let (above, row) = text.split_at_checked(start)?;
+    let is_rule = |line: &str| line.contains('-') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
+    let mut lines = above.lines().rev().map(str::trim).take_while(|line| line.starts_with('|'));
+    if !row.starts_with('|') || !lines.any(is_rule) {
+        return None;
+    }
+    // Brackets would look like the marker of a source.
+    let header = lines.next()?.replace('[', "(").replace(']', ")");
+    let names: Vec<&str> = header.split('|').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let told = format!("; columns: {}", names.join(", "));
+    (names.len() > 1 && told.len() <= MAX_COLUMNS).then_some(told)
 }
 
 /// A text of several lines in one. In scripts without blanks between words a line ends in the middle of one.
@@ -269,6 +293,26 @@ mod tests {
         ] {
             assert_eq!(in_one_line(text), line);
         }
+    }
+
+    #[test]
+    fn the_first_row_of_a_table_tells_what_its_columns_are() {
+        let rates = "# Rates\n\n| Country | Day [2] | Night |\n| --- | --- | --- |\n| France | 53 | 159 |\n| Japan | 52 | 190 |\n";
+        let answer = |question| {
+            let found =
+                RetrievedExcerpt::whole(DocumentId::generate(), "rates.docx", SourceSpan::default(), rates);
+            answer_from(question, None, &[NumberedSource { n: 1, found }])
+        };
+        let japan = answer("What is the rate for Japan?");
+        assert_eq!(
+            japan.text,
+            "From the linked documents:\n\n“| Japan | 52 | 190 |” [1] (rates.docx; columns: Country, Day (2), Night)"
+        );
+        assert_eq!(japan.citations[0].quote, "| Japan | 52 | 190 |");
+        let both = answer("What are the rates for France and Japan?");
+        assert!(both.text.matches("columns:").count() <= 1, "{}", both.text);
+        assert_eq!(columns("| 1 | 2 |\n| 3 | 4 |\n", 10), None, "there is no header");
+        assert_eq!(columns("| a | b |\n| --- | --- |\nWords.", 24), None, "it is no row");
     }
 
     #[test]

@@ -222,3 +222,29 @@ drop.addEventListener("drop", async (event) => {
 addEventListener("beforeunload", (event) => {
   if (waiting.length + running) event.preventDefault();
 });
+
+// --- the name of what is at an address ---
+
+const address = document.querySelector("#url");
+const itsName = document.querySelector("#url-name");
+let suggested = "";
+
+/** What it may be called: where it is, as people read it. */
+function nameOf(text) {
+  if (!URL.canParse(text)) return "";
+  const { protocol, host, pathname } = new URL(text);
+  if (!/^https?:$/.test(protocol)) return "";
+  const path = pathname.replace(/\/$/, "");
+  try {
+    return `${host}${decodeURI(path)}`;
+  } catch {
+    return `${host}${path}`;
+  }
+}
+
+// Until somebody writes another.
+address.addEventListener("input", () => {
+  if (itsName.value !== suggested) return;
+  suggested = nameOf(address.value);
+  itsName.value = suggested;
+});
