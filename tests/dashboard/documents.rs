@@ -223,6 +223,10 @@ async fn pages_of_documents_speak_of_what_is_on_them() {
     assert!(page.contains("<strong>Text</strong> is required") && !page.contains("Address"), "{page}");
     let added = visits.submit("/documents/new/text", &[("name", "Full"), ("content", "Words.")]).await;
     assert!(location(&added).ends_with("?said=added"), "{}", location(&added));
+    // What a document is, people are told in words, and may ask for in the name that programs have for it.
+    let page = text_of(visits.get("/documents?type=TXT").await).await;
+    assert!(page.contains("<td data-label=\"Type\">Text</td>"), "{page}");
+    assert!(page.contains("<option value=\"TXT\" selected>Text</option>"), "{page}");
 
     // There is no model in these tests, and the page has no modes to choose.
     let page = text_of(visits.get("/search?query=roof").await).await;

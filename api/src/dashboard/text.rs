@@ -132,6 +132,17 @@ fn progress_words(progress: &StageProgress) -> String {
     }
 }
 
+/// What a document is.
+pub(super) const fn document_kind(kind: DocumentType) -> &'static str {
+    match kind {
+        DocumentType::Txt => "Text",
+        DocumentType::Pdf => "PDF",
+        DocumentType::Video => "Video",
+        DocumentType::Csv => "Table",
+        DocumentType::Url => "Web page",
+    }
+}
+
 /// What to do about a failure, by its code and what the document is.
 pub(super) fn remedy(code: &str, kind: DocumentType) -> &'static str {
     match code {

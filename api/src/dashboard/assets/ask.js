@@ -180,7 +180,8 @@ async function run() {
       // What the browser itself says of a stream that breaks off is no help to whoever asked.
       const told = error instanceof Error ? BROKEN_OFF : error;
       const tell = (words) => write(problem.appendChild(element("p", "")), words);
-      tell(wordsOf(told) ?? "The question could not be answered. Ask again.");
+      // What is wrong with each field stands right here.
+      if (!told.fields?.length) tell(wordsOf(told) ?? "The question could not be answered. Ask again.");
       for (const { path, message } of told.fields ?? []) tell(`${labelOf(path)} ${message}`);
       if (!box.value) box.value = question;
       say(problem.textContent);

@@ -22,7 +22,7 @@ use crate::{
         choices::{NameChoice, collection_choice, told_apart},
         frame::{Frame, Visitor},
         html,
-        text::{documents_words, filters},
+        text::{document_kind, documents_words, filters},
     },
     error::ApiError,
     response::ApiResult,
@@ -63,7 +63,7 @@ struct DocumentsPage {
     /// The filter and the order, for what is done to all that match, and to come back.
     filter: String,
     states: [(&'static str, &'static str); 5],
-    types: Vec<&'static str>,
+    types: Vec<(&'static str, &'static str)>,
     collections: NameChoice,
     /// By id and name.
     sources: Vec<(String, String)>,
@@ -238,7 +238,7 @@ pub(super) async fn show(
         total,
         filter: asked.query(None),
         states: STATES,
-        types: DocumentType::ALL.iter().map(|kind| kind.as_str()).collect(),
+        types: DocumentType::ALL.iter().map(|kind| (kind.as_str(), document_kind(*kind))).collect(),
         is_busy: rows.iter().any(|row| row.state.is_busy),
         next: last.map(|last| asked.query(Some(last))),
         first: if asked.after.is_some() { format!("{}&", asked.query(None)) } else { String::new() },

@@ -16,7 +16,7 @@ use axum::{
 };
 use lectern_shared::{clock::Timestamp, ids::DocumentId, model::document::Document};
 
-use super::text::{IngestionState, counted};
+use super::text::{IngestionState, counted, document_kind};
 use crate::state::AppState;
 
 #[expect(clippy::disallowed_methods, reason = "the document describes what programs use")]
@@ -41,7 +41,7 @@ pub(super) fn router() -> Router<AppState> {
 struct DocumentRow {
     id: DocumentId,
     name: String,
-    kind: String,
+    kind: &'static str,
     state: IngestionState,
     /// What is searchable of it, or why it failed.
     detail: String,
@@ -60,7 +60,7 @@ impl DocumentRow {
         Self {
             id: document.id,
             name: document.name.clone(),
-            kind: document.r#type.to_string(),
+            kind: document_kind(document.r#type),
             state: IngestionState::of(&document.ingestion),
             detail: failure.map(|error| error.0.message.clone()).or(index).unwrap_or_default(),
             created_at: document.created_at,

@@ -116,7 +116,7 @@ impl From<Chunk> for PassageCard {
 
 /// What is known of a document, besides its state.
 fn facts(document: &Document) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("Type", document.r#type.to_string())];
+    let mut facts = vec![("Type", text::document_kind(document.r#type).to_owned())];
     if let Some(index) = document.search_index.as_ref().map(|index| &index.0) {
         facts.extend(index.pages.map(|pages| ("Pages", pages.to_string())));
         facts.push(("Passages", index.chunks.to_string()));
