@@ -15,7 +15,7 @@ use crate::support::{
     model::{Model, Reply},
 };
 
-const FORGETS: &str = "It does not remember what was said before";
+const FORGETS: &str = "Earlier questions are not remembered";
 
 /// An agent that remembers what was said before.
 async fn clerk(client: &Client, model: &Model) -> Value {
