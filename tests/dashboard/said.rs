@@ -246,6 +246,11 @@ async fn an_agent_shows_which_of_its_documents_it_cannot_answer_from() {
     owner.wait_until_ingested(id(&slow)).await;
     let page = text_of(visits.get(&path).await).await;
     assert_eq!(page.matches("class=\"state").count(), 1, "{page}");
+    // Why it failed is told without the names that programs have for things.
+    for path in [format!("/documents/{}", id(&gone)), "/documents".to_owned(), "/".to_owned()] {
+        let page = text_of(visits.get(&path).await).await;
+        assert!(page.contains("Check the address.") && !page.contains("the url"), "{path}: {page}");
+    }
 }
 
 async fn the_audit_log_names_what_is_there_still_and_shows_its_id(mode: Mode) {
