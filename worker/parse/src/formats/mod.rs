@@ -5,6 +5,7 @@
 //! needs of a format without parsing a whole source.
 
 mod captions;
+mod compound;
 mod headings;
 pub mod html;
 mod json;

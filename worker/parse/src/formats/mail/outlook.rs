@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     charset,
+    formats::compound,
     output::ParserOutput,
     protocol::{ParseAbort, ParseError, ParseOptions, SourceMetadata, TextMarkup},
 };
@@ -93,6 +94,9 @@ pub(in crate::formats) fn parse<F: Read + Seek>(
 
 /// Adds such an e-mail in a file that is attached to an e-mail with so many others `around` it. Whether it could be read.
 pub(super) fn add_attached(bytes: &[u8], read: &mut LetterText, around: usize) -> Result<bool, ParseAbort> {
+    if compound::check(bytes).is_err() {
+        return Ok(false);
+    }
     let Ok(container) = CompoundFile::open(Cursor::new(bytes)) else { return Ok(false) };
     if !container.is_stream(PROPERTIES) {
         return Ok(false);

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use cfb::CompoundFile;
 
 use crate::{
-    formats::{mail::outlook, workbook},
+    formats::{compound, mail::outlook, workbook},
     output::ParserOutput,
     protocol::{ParseAbort, ParseError, ParseOptions},
 };
@@ -19,6 +19,7 @@ pub(super) fn parse(
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
 ) -> Result<(), ParseAbort> {
+    compound::check(&bytes)?;
     let Ok(container) = CompoundFile::open(Cursor::new(&bytes)) else {
         // The reader of workbooks is more forgiving, and knows best what is left of one.
         return workbook::parse(bytes, options, output);

@@ -21,7 +21,10 @@ use quick_xml::{Reader as XmlReader, events::Event};
 use zip::ZipArchive;
 
 use self::merged::{CompleteRows, MergedCells};
-use super::table::{RowWriter, SAMPLE_BYTES, SAMPLE_ROWS, find_header};
+use super::{
+    compound,
+    table::{RowWriter, SAMPLE_BYTES, SAMPLE_ROWS, find_header},
+};
 use crate::{
     output::ParserOutput,
     protocol::{ParseAbort, ParseError, ParseOptions},
@@ -77,6 +80,7 @@ enum WorkbookFormat {
 fn container(bytes: &[u8]) -> Result<WorkbookFormat, ParseError> {
     let source = Cursor::new(bytes);
     if bytes.starts_with(OLE2) {
+        compound::check(bytes)?;
         // Encrypted workbooks of every newer kind look alike from outside.
         let is_encrypted = cfb::CompoundFile::open(source).is_ok_and(|file| file.exists("/EncryptedPackage"));
         return if is_encrypted { Err(ParseError::PasswordRequired) } else { Ok(WorkbookFormat::Xls) };

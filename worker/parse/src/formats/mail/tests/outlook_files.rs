@@ -6,6 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cfb::CompoundFile;
 
 use super::{super::outlook, *};
+use crate::formats::package;
 
 /// 2026-11-28 in ticks since 1601.
 const SENT: u64 = (1_795_852_800 + 11_644_473_600) * 10_000_000;
@@ -43,6 +44,26 @@ fn file_of(streams: &[(String, Vec<u8>)]) -> Vec<u8> {
         file.create_stream(path).unwrap().write_all(content).unwrap();
     }
     file.into_inner().into_inner()
+}
+
+/// The same with so many more lists of the sectors that have the table of all sectors. Each of them names one that has nothing to tell, as often
+/// as there is room.
+fn with_lists(mut file: Vec<u8>, lists: u32) -> Vec<u8> {
+    const SECTOR: usize = 4_096;
+    file.resize(file.len().next_multiple_of(SECTOR), 0);
+    let named = u32::try_from(file.len() / SECTOR - 1).unwrap();
+    file.extend([0xff; SECTOR]);
+    file[68..72].copy_from_slice(&(named + 1).to_le_bytes());
+    // The short list in the header is full then.
+    for at in (80..512).step_by(4) {
+        file[at..at + 4].copy_from_slice(&named.to_le_bytes());
+    }
+    for list in 1..=lists {
+        file.extend(named.to_le_bytes().repeat(SECTOR / 4 - 1));
+        let next = if list < lists { named + 1 + list } else { 0xffff_fffe };
+        file.extend(next.to_le_bytes());
+    }
+    file
 }
 
 /// The folder of an attachment, and of the e-mail that Outlook attached there.
@@ -230,6 +251,28 @@ fn saved_e_mails_that_are_attached_as_files_are_sections_under_their_subjects() 
     );
     assert_eq!(read.about.structure, TextMarkup::Markdown);
     assert_eq!(read.warnings, [("unread_attachments".to_owned(), 2)]);
+}
+
+#[test]
+fn a_file_whose_table_of_sectors_is_longer_than_itself_is_not_opened() {
+    let file = |lists| with_lists(file_of(&letter("", "Weir", "The weir leaks.")), lists);
+    let attached = |lists| {
+        let inside = [
+            part("", "What do you think?"),
+            encoded("Content-Type: application/vnd.ms-outlook; name=weir.msg", &file(lists)),
+        ];
+        super::read(&format!("Subject: Fwd\n{}", parts("mixed", "m", &inside))).unwrap()
+    };
+    let read = attached(1);
+    assert!(read.text.ends_with("The weir leaks.") && read.warnings.is_empty(), "{read:?}");
+    let read = attached(2);
+    assert_eq!(read.text, "Subject: Fwd\nAttachments: weir.msg\n\nWhat do you think?");
+    assert_eq!(read.warnings, [("unread_attachments".to_owned(), 1)]);
+    // Nor is one that is a document of its own.
+    let options = ParseOptions::default();
+    let whole = |lists| collected(options.max_chars, |output| package::parse(file(lists), &options, output));
+    assert!(whole(1).unwrap().text.ends_with("The weir leaks."));
+    assert_eq!(whole(2).unwrap_err(), ParseError::Damaged);
 }
 
 #[test]
