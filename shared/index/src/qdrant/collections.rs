@@ -193,13 +193,13 @@ fn request(name: &str, content: CollectionContent, instance: &str) -> CreateColl
     CreateCollection { metadata, ..request }
 }
 
-/// How vectors are linked.
+/// How vectors are linked: every one is, so the links are in files like the vectors, or they alone would have to fit into memory.
 fn links() -> HnswConfigDiffBuilder {
-    HnswConfigDiffBuilder::default().m(LINKS).payload_m(LINKS)
+    HnswConfigDiffBuilder::default().m(LINKS).payload_m(LINKS).on_disk(true)
 }
 
 /// Has vectors linked as those of a new collection where they are linked within workspaces only, as they were at first. Qdrant makes the new
-/// graphs in the background.
+/// graphs in the background, and searches the old ones until then. Several processes may do so at once: it is the same change.
 pub(super) async fn link_across(
     client: &QdrantClient,
     names: &CollectionNames,
@@ -214,6 +214,10 @@ pub(super) async fn link_across(
         let request = UpdateCollectionBuilder::new(name.as_str()).hnsw_config(links()).build();
         let update = || async { Ok(client.qdrant().update_collection(request.clone()).await?) };
         client.call("a change of a collection", QdrantRetryPolicy::Write, update).await?;
+        tracing::info!(
+            collection = name,
+            "Qdrant links the vectors of a collection anew; it is busy with that for a while"
+        );
     }
     Ok(())
 }

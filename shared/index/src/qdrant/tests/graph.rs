@@ -113,7 +113,8 @@ async fn vectors_that_are_linked_within_workspaces_only_are_linked_otherwise_by_
     let request =
         UpdateCollectionBuilder::new(name.as_str()).hnsw_config(HnswConfigDiffBuilder::default().m(0));
     t.qdrant().update_collection(request).await.unwrap();
-    t.reopen().await.ping().await.unwrap();
+    // Several processes at once.
+    futures::future::join_all((0..4).map(|_| t.reopen())).await;
     let info = t.qdrant().collection_info(name).await.unwrap().result.unwrap();
     let links = info.config.unwrap().hnsw_config.unwrap();
     assert_eq!((links.m, links.payload_m), (Some(16), Some(16)));
