@@ -178,7 +178,7 @@ async fn a_video_without_captions_for_us_fails_with_a_code_and_a_way_out(mode: M
             "{video}"
         );
         let message = ingestion["error"]["message"].as_str().expect("a message");
-        assert!(message.contains(".vtt") || message.contains("Check the url"), "{video}: {message}");
+        assert!(message.contains(".vtt") || message.contains("Check the address"), "{video}: {message}");
         let attempts = if code == "blocked" { 2 } else { 1 };
         assert_eq!(ingestion["attempts"], attempts, "{video}: {message}");
         assert_eq!(document["index"], Value::Null);

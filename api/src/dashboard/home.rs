@@ -14,7 +14,6 @@ use super::{
     PagePolicy,
     frame::{Frame, Visitor},
     html,
-    text::failure_words,
 };
 use crate::{
     response::ApiResult,
@@ -90,11 +89,7 @@ pub(super) async fn show(
             .map(|document| FailedDocument {
                 id: document.id,
                 name: document.name,
-                reason: document
-                    .ingestion
-                    .last_error
-                    .map(|error| failure_words(&error.0.message))
-                    .unwrap_or_default(),
+                reason: document.ingestion.last_error.map(|error| error.0.message).unwrap_or_default(),
             })
             .collect();
     }

@@ -94,14 +94,13 @@ impl IngestionState {
             (None, _) if is_busy && ingestion.attempts > 0 => {
                 let tries = counted(ingestion.attempts.unsigned_abs(), "try", "tries");
                 match &ingestion.last_error {
-                    Some(error) => format!("{tries} so far. {}", failure_words(&error.0.message)),
+                    Some(error) => format!("{tries} so far. {}", error.0.message),
                     None => format!("{tries} so far"),
                 }
             }
             (None, _) if ingestion.state == JobState::Cancelled => {
                 let error = ingestion.last_error.as_ref();
-                let words = |message: &str| format!("The last try failed. {}", failure_words(message));
-                error.map(|error| words(&error.0.message)).unwrap_or_default()
+                error.map(|error| format!("The last try failed. {}", error.0.message)).unwrap_or_default()
             }
             (None, _) => String::new(),
         };
@@ -142,19 +141,6 @@ pub(super) const fn document_kind(kind: DocumentType) -> &'static str {
         DocumentType::Csv => "Table",
         DocumentType::Url => "Web page",
     }
-}
-
-/// Why a document could not be read, without the names that only programs know.
-pub(super) fn failure_words(message: &str) -> String {
-    const WORDS: [(&str, &str); 6] = [
-        ("Check the url.", "Check the address."),
-        ("Set the document's authorization,", "Give credentials under Access,"),
-        ("Set from_page and to_page to a smaller range", "Have fewer of its pages read"),
-        ("set from_page and to_page to fewer pages of a PDF", "have fewer pages of a PDF read"),
-        (" Correct from_page and to_page.", ""),
-        (" as url, or the transcript as content, instead", ", or add the transcript as a text, instead"),
-    ];
-    WORDS.iter().fold(message.to_owned(), |said, (programs, people)| said.replace(programs, people))
 }
 
 /// What to do about a failure, by its code and what the document is.
@@ -460,17 +446,6 @@ mod tests {
             for kind in DocumentType::ALL {
                 assert!(remedy(code, *kind).ends_with('.'), "{code} {kind}");
             }
-        }
-    }
-
-    #[test]
-    fn failures_are_told_without_words_of_programs() {
-        for (message, told) in [
-            ("It has 3 pages. Correct from_page and to_page.", "It has 3 pages."),
-            ("a.example answers (404). Check the url.", "a.example answers (404). Check the address."),
-            ("The file is empty.", "The file is empty."),
-        ] {
-            assert_eq!(failure_words(message), told);
         }
     }
 

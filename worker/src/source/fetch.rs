@@ -289,13 +289,11 @@ fn check_status(host: &str, status: u16, headers: &HeaderMap) -> Result<(), Inge
         200..=299 => Ok(()),
         404 | 410 => Err(IngestFailure::permanent(
             "not_found",
-            format!("{host} answers that there is nothing at this address ({status}). Check the url."),
+            format!("{host} answers that there is nothing at this address ({status}). Check the address."),
         )),
         401 | 403 | 407 => Err(IngestFailure::permanent(
             "forbidden",
-            format!(
-                "{host} refuses access ({status}). Set the document's authorization, or use a public address."
-            ),
+            format!("{host} refuses access ({status}). Give credentials for it, or use a public address."),
         )),
         408 | 425 | 429 | 500..=599 => Err(IngestFailure::away(
             "unreachable",
@@ -304,7 +302,7 @@ fn check_status(host: &str, status: u16, headers: &HeaderMap) -> Result<(), Inge
         )),
         _ => Err(IngestFailure::permanent(
             "unexpected_status",
-            format!("{host} answers with status {status} instead of the document. Check the url."),
+            format!("{host} answers with status {status} instead of the document. Check the address."),
         )),
     }
 }

@@ -141,7 +141,7 @@ impl SourceReading<'_> {
         known: Option<&SourceState>,
     ) -> Result<Option<(CacheValidators, ExtractedText)>, IngestFailure> {
         let url = Url::parse(address).map_err(|_| {
-            IngestFailure::permanent("invalid_url", "The document's url is not a valid address.")
+            IngestFailure::permanent("invalid_url", "The document's address is not a valid one.")
         })?;
         if matches!(self.source.r#type, DocumentType::Video | DocumentType::Url)
             && let Some(id) = video::video_id(&url, &self.settings.video)
@@ -223,8 +223,8 @@ impl SourceReading<'_> {
         // The first of the best.
         let best = speech.reduce(|best, track| if rank(&track) > rank(&best) { track } else { best });
         let Some(best) = best else {
-            let message = "The page has no captions that can be read. Give the address of a .vtt or .srt file, or the \
-                           transcript as content.";
+            let message = "The page has no captions that can be read. Give the address of a .vtt or .srt file, or add \
+                           the transcript as a text.";
             return Err(IngestFailure::permanent("transcripts_disabled", message));
         };
         let got = self.fetch(best.url, None).await?;

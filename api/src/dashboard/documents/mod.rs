@@ -16,7 +16,7 @@ use axum::{
 };
 use lectern_shared::{clock::Timestamp, ids::DocumentId, model::document::Document};
 
-use super::text::{IngestionState, counted, document_kind, failure_words};
+use super::text::{IngestionState, counted, document_kind};
 use crate::state::AppState;
 
 #[expect(clippy::disallowed_methods, reason = "the document describes what programs use")]
@@ -62,7 +62,7 @@ impl DocumentRow {
             name: document.name.clone(),
             kind: document_kind(document.r#type),
             state: IngestionState::of(&document.ingestion),
-            detail: failure.map(|error| failure_words(&error.0.message)).or(index).unwrap_or_default(),
+            detail: failure.map(|error| error.0.message.clone()).or(index).unwrap_or_default(),
             created_at: document.created_at,
         }
     }

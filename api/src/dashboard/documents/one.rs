@@ -170,7 +170,7 @@ async fn row_of(documents: &DocumentService, actor: &Actor, document: &Document)
 fn failure(document: &Document) -> Option<Failure> {
     let failed = document.ingestion.last_error.as_ref().filter(|_| document.ingestion.state.is_failure());
     failed.map(|error| Failure {
-        message: text::failure_words(&error.0.message),
+        message: error.0.message.clone(),
         remedy: text::remedy(&error.0.code, document.r#type),
     })
 }

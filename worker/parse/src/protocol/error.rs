@@ -35,7 +35,7 @@ pub enum ParseError {
     Damaged,
     /// The selected range has more pages than are allowed.
     #[error(
-        "{pages} pages are more than the limit of {limit}. Set from_page and to_page to a smaller range, or split the document."
+        "{pages} pages are more than the limit of {limit}. Have fewer of them read, or split the document."
     )]
     TooManyPages {
         /// Pages in the selected range.
@@ -45,7 +45,7 @@ pub enum ParseError {
     },
     /// The text is longer than is allowed.
     #[error(
-        "The document has more than {limit} characters of text. Split it into several documents, or set from_page and to_page to fewer pages of a PDF."
+        "The document has more than {limit} characters of text. Split it into several documents, or have fewer pages of a PDF read."
     )]
     TooLarge {
         /// Characters (Unicode code points) allowed.
@@ -67,9 +67,7 @@ pub enum ParseError {
         depth: usize,
     },
     /// The selected range is not in the document.
-    #[error(
-        "The page range does not fit: the document has {pages} pages, counted from 1. Correct from_page and to_page."
-    )]
+    #[error("The pages to read are not in the document: it has {pages} pages, counted from 1.")]
     InvalidPageRange {
         /// Pages in the document.
         pages: u32,

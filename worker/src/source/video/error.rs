@@ -8,13 +8,13 @@ use crate::failure::IngestFailure;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum VideoError {
     /// What was given cannot be the id of a video.
-    #[error("The address names no video: its id must have 11 letters, digits, - or _. Check the url.")]
+    #[error("The address names no video: its id must have 11 letters, digits, - or _. Check the address.")]
     MalformedId,
     /// It can be played, and has no captions.
     #[error("The video has no captions. {}", INSTEAD)]
     TranscriptsDisabled,
     /// It does not exist, or not any more.
-    #[error("The video does not exist, or has been removed. Check the url.")]
+    #[error("The video does not exist, or has been removed. Check the address.")]
     Gone,
     /// Only its owner, and those whom they named, may see it.
     #[error("The video is private. Make it public or unlisted. {}", OR_INSTEAD)]
@@ -55,9 +55,9 @@ pub(super) enum VideoError {
 }
 
 const INSTEAD: &str =
-    "Give the address of a caption file (.vtt or .srt) as url, or the transcript as content, instead.";
+    "Give the address of a caption file (.vtt or .srt), or add the transcript as a text, instead.";
 const OR_INSTEAD: &str =
-    "Or give the address of a caption file (.vtt or .srt) as url, or the transcript as content, instead.";
+    "Or give the address of a caption file (.vtt or .srt), or add the transcript as a text, instead.";
 
 /// Why a video that exists is not played here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

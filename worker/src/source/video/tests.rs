@@ -223,7 +223,7 @@ async fn each_refusal_has_its_code_and_says_what_can_be_done() {
         assert_eq!((error.code(), error.is_retryable()), (code, retryable), "{shown}");
         let message = error.to_string();
         assert!(message.ends_with('.') && message.len() > 20, "{message}");
-        let can_be_given = message.contains("Check the url") || message.contains(".vtt");
+        let can_be_given = message.contains("Check the address") || message.contains(".vtt");
         assert!(can_be_given || code == "unreachable", "{message}");
     }
 }
