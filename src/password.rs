@@ -1,11 +1,18 @@
 //! Passwords that a command is given.
 
-use std::io::{IsTerminal, Write};
+use std::{
+    future::poll_fn,
+    io::{IsTerminal, Write},
+    task::Poll,
+};
 
 use lectern_runtime::process::FatalError;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use secrecy::SecretString;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    signal::unix::{Signal, SignalKind, signal},
+};
 
 /// A terminal that does not show what is typed, until this is dropped.
 struct HiddenInput {
@@ -31,19 +38,34 @@ impl Drop for HiddenInput {
     }
 }
 
+/// The signals that would end this process by themselves, and leave the terminal as it is then.
+fn ends() -> std::io::Result<Vec<Signal>> {
+    let kinds = [SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate(), SignalKind::hangup()];
+    kinds.into_iter().map(signal).collect()
+}
+
 /// The first line of standard input. One that is typed is asked for, and not shown.
 ///
 /// # Errors
-/// When nothing can be read.
+/// When nothing can be read, or the command is stopped before something was typed.
 pub(crate) async fn read() -> Result<SecretString, FatalError> {
-    let is_typed = std::io::stdin().is_terminal();
-    let hidden = if is_typed { HiddenInput::begin().ok() } else { None };
-    if is_typed {
+    let mut input = BufReader::new(tokio::io::stdin());
+    let mut line = String::new();
+    if std::io::stdin().is_terminal() {
+        let mut ends = ends()?;
+        let hidden = HiddenInput::begin().ok();
         let shown = if hidden.is_some() { ", which is not shown" } else { "" };
         writeln!(std::io::stderr(), "type the password{shown}, then Enter")?;
+        let ended = poll_fn(|context| {
+            let is_there = ends.iter_mut().any(|end| end.poll_recv(context).is_ready());
+            if is_there { Poll::Ready(()) } else { Poll::Pending }
+        });
+        tokio::select! {
+            read = input.read_line(&mut line) => { read?; }
+            () = ended => return Err("stopped: no password was typed".into()),
+        }
+    } else {
+        input.read_line(&mut line).await?;
     }
-    let mut line = String::new();
-    BufReader::new(tokio::io::stdin()).read_line(&mut line).await?;
-    drop(hidden);
     Ok(SecretString::from(line.trim_end_matches(['\r', '\n'])))
 }

@@ -4,14 +4,17 @@ use std::{
     ffi::OsStr,
     fs::File,
     io::{BufRead, BufReader, Read, Write},
+    os::fd::OwnedFd,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 
 use reqwest::StatusCode;
 use rustix::{
     fs::OFlags,
+    process::{Pid, Signal, kill_process},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{LocalModes, tcgetattr},
 };
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -210,30 +213,40 @@ async fn a_command_says_why_it_failed_with_the_log_off_too() {
     assert!(refusal.log.contains(directory), "the message names no directory: {}", refusal.log);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_password_that_is_typed_is_not_shown() {
-    let service = Service::start().await;
+/// A terminal: what is typed into it and shown on it, and the end that a program has.
+fn terminal() -> (File, OwnedFd) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&terminal).expect("a terminal of our own");
     unlockpt(&terminal).expect("a terminal that can be opened");
     let name = ptsname(&terminal, Vec::<u8>::new()).expect("a terminal with a name");
     // What other tests start must not have it too.
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let keyboard = rustix::fs::open(name, flags, rustix::fs::Mode::empty());
+    let end = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).expect("its other end");
+    (File::from(terminal), end)
+}
+
+/// A command that has asked for a password at this end of a terminal.
+fn asks_for_password(service: &Service, keyboard: OwnedFd) -> Child {
     let mut command = Command::new(Program::Lectern.path());
     command.args(["user", "add", "ada@example.com"]).env_clear().envs(service.sibling().environment());
-    command.stdin(keyboard.expect("its other end")).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.stdin(keyboard).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
-    // It has the other end too.
-    drop(command);
     let mut told = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut line = String::new();
     while !line.contains("type the password") {
         line.clear();
         assert_ne!(told.read_line(&mut line).expect("text"), 0, "no password is asked for");
     }
+    child.stderr = Some(told.into_inner());
+    child
+}
 
-    let mut terminal = File::from(terminal);
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_is_typed_is_not_shown() {
+    let service = Service::start().await;
+    let (mut terminal, keyboard) = terminal();
+    let mut child = asks_for_password(&service, keyboard);
+
     terminal.write_all(format!("{PASSWORD}\n").as_bytes()).expect("a terminal that is read");
     assert!(child.wait().expect("the command's end").success());
     let mut shown = Vec::new();
@@ -241,6 +254,18 @@ async fn a_password_that_is_typed_is_not_shown() {
     let _ = terminal.read_to_end(&mut shown);
     assert!(!String::from_utf8_lossy(&shown).contains(PASSWORD), "the password was shown");
     service.client().sign_in("ada@example.com", PASSWORD).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_stopped_at_a_password_leaves_the_terminal_as_it_was() {
+    let service = Service::start().await;
+    let (_terminal, keyboard) = terminal();
+    let shows = || tcgetattr(&keyboard).expect("a terminal").local_modes.contains(LocalModes::ECHO);
+    let mut child = asks_for_password(&service, keyboard.try_clone().expect("the same end"));
+    assert!(!shows(), "the password would be shown");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("a child can be signalled");
+    assert!(!child.wait().expect("the command's end").success());
+    assert!(shows(), "nothing that is typed would be shown any more");
 }
 
 /// The key of these services: without one, a command could make one of its own.
