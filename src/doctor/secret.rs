@@ -62,6 +62,7 @@ pub(super) async fn look(look: &DoctorContext<'_>, report: &mut DoctorReport) ->
         Some(_) => "LECTERN_SECRET_KEY".to_owned(),
         None => runtime::secret_file(&settings.data_dir).display().to_string(),
     };
+    // The settings have looked at theirs, so that what is wrong now is the first key.
     let keyring = match Keyring::new(&secret, settings.secret_key_previous.as_ref()) {
         Ok(keyring) => keyring,
         Err(failure) => {

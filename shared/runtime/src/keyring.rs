@@ -35,6 +35,7 @@ pub(crate) async fn open(settings: &Settings, db: &Db) -> Result<Keyring, Runtim
             (secret, Some(file))
         }
     };
+    // The settings have looked at theirs: what is too short now is the file's.
     let keyring = match (Keyring::new(&secret, settings.secret_key_previous.as_ref()), &file) {
         (Err(source), Some(file)) => {
             return Err(RuntimeStartError::SecretFile { file: file.clone(), source });

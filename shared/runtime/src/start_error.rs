@@ -159,9 +159,15 @@ impl RuntimeStartError {
             }
             other => return other,
         };
-        match database {
-            DatabaseLocation::Postgres(_) => Self::Postgres(source),
-            DatabaseLocation::Sqlite(file) => Self::DatabaseFile { file: file.display().to_string(), source },
+        match (database, &source) {
+            (DatabaseLocation::Postgres(_), DbError::Failed(_) | DbError::CommitUnknown(_)) => {
+                Self::Postgres(source)
+            }
+            // PostgreSQL runs and lets the service in: no setting is wrong.
+            (DatabaseLocation::Postgres(_), _) => Self::Db(source),
+            (DatabaseLocation::Sqlite(file), _) => {
+                Self::DatabaseFile { file: file.display().to_string(), source }
+            }
         }
     }
 }
@@ -169,6 +175,8 @@ impl RuntimeStartError {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+
+    use secrecy::SecretString;
 
     use super::*;
 
@@ -186,5 +194,8 @@ mod tests {
             let told = error.with_setting(&database).to_string();
             assert!(told.starts_with(named) && told.contains(&cause), "{told}");
         }
+        let server = DatabaseLocation::Postgres(SecretString::from("postgres://ada:hunter2@db/lectern"));
+        let full = || RuntimeStartError::Db(DbError::Full("its disk is full".to_owned()));
+        assert_eq!(full().with_setting(&server).to_string(), full().to_string(), "the address is right");
     }
 }
