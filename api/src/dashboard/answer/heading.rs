@@ -1,9 +1,10 @@
 //! The heading that a source of an answer stands under.
 
 use lectern_shared::model::place::SourceSpan;
+use pulldown_cmark::{Event, Parser, Tag};
 
-/// The lowest level of a heading in Markdown.
-const LOWEST_LEVEL: usize = 6;
+/// The longest line of a heading in bytes: a longer one is a paragraph that was marked up as one.
+const MAX_LINE: usize = 400;
 
 /// The last of the headings that a passage stands under; empty without any.
 pub(super) fn heading_of(place: &SourceSpan) -> String {
@@ -42,16 +43,23 @@ fn title_above(text: &str, words: &str) -> Option<String> {
         }
     }
     let at = flat.find(words)?;
-    let (_, title) = titles.into_iter().rev().find(|(from, _)| *from <= at)?;
-    Some(title.to_owned())
+    titles.into_iter().rev().find(|(from, _)| *from <= at).map(|(_, title)| title)
 }
 
-/// What a line says as a heading.
-fn title(line: &str) -> Option<&str> {
-    let title = line.trim_start_matches('#');
-    let level = line.len() - title.len();
-    let is_heading = (1..=LOWEST_LEVEL).contains(&level) && title.starts_with(' ');
-    Some(title.trim()).filter(|title| is_heading && !title.is_empty())
+/// What a line says as a heading, without its markup.
+fn title(line: &str) -> Option<String> {
+    if !line.starts_with('#') || line.len() > MAX_LINE {
+        return None;
+    }
+    let (mut title, mut is_heading) = (String::new(), false);
+    for event in Parser::new(line) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => is_heading = true,
+            Event::Text(words) | Event::Code(words) => title.push_str(&words),
+            _ => {}
+        }
+    }
+    (is_heading && !title.trim().is_empty()).then(|| title.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -63,7 +71,7 @@ mod tests {
         let place = |heading: Option<Vec<String>>| SourceSpan { heading, ..SourceSpan::default() };
         let under = place(Some(vec!["Handbook".to_owned(), "Equipment".to_owned()]));
         let text = "Laptops are replaced.\n\n# Expenses\n\nMeals are paid.\n\n```\n# a comment\nlet x = 1;\n```\n\nAsk first.\n\n\
-                    ## Notice period\n\nThe notice period\nis six weeks.\n";
+                    ## Notice *period* ##\n\nThe notice period\nis six weeks.\n";
         let told =
             |quote: &str, place: &SourceSpan| heading_above(quote, place, ["Elsewhere.", text].into_iter());
         assert_eq!(told("The notice period is six weeks.", &under), "Notice period");
