@@ -344,10 +344,10 @@ impl LexicalQuery {
     }
 }
 
-/// The compounds of a question that French asks with, of nothing but function words.
+/// The compounds of a question that French asks with: of nothing but function words, or with the "t" of an inversion.
 #[derive(Default)]
 struct FrenchInversions {
-    /// By the number of the compound: whether all of its parts so far are function words, and whether the last one may stand behind a hyphen.
+    /// By the number of the compound: whether its parts so far ask, and whether the last one may stand behind a hyphen.
     parts: HashMap<u32, (bool, bool)>,
 }
 
@@ -359,7 +359,8 @@ impl FrenchInversions {
         }
         let (is_function, ends) = (stop.contains(Language::French), BEHIND_HYPHENS.contains(&token.text));
         let parts = self.parts.entry(token.unit).or_insert((true, false));
-        *parts = (parts.0 && is_function, ends);
+        // A "t" stands between a verb and what it is asked of alone: "ferme-t-elle".
+        *parts = ((parts.0 && is_function) || token.text == "t", ends);
     }
 
     /// Makes function words of them.

@@ -36,10 +36,11 @@ impl StemmerScript {
 }
 
 /// What stands before "zu" in a German verb of two parts, as in "einzureichen".
-const SEPARABLE: [&str; 32] = [
-    "ab", "an", "auf", "aus", "bei", "bekannt", "bereit", "durch", "ein", "fest", "fort", "frei", "heraus",
-    "her", "hinzu", "hin", "los", "mit", "nach", "nieder", "statt", "teil", "um", "vor", "weg", "weiter",
-    "wieder", "zu", "zurecht", "zurück", "zusammen", "über",
+const SEPARABLE: [&str; 38] = [
+    "ab", "an", "auf", "aus", "bei", "bekannt", "bereit", "dar", "durch", "ein", "entgegen", "fest", "fort",
+    "frei", "heraus", "her", "hervor", "hinzu", "hin", "hoch", "los", "mit", "nach", "nieder", "sicher",
+    "statt", "teil", "um", "vor", "voraus", "weg", "weiter", "wieder", "zu", "zurecht", "zurück", "zusammen",
+    "über",
 ];
 
 /// The fewest bytes of a verb behind "zu".

@@ -343,6 +343,7 @@ fn a_german_verb_is_found_with_zu_in_it() {
         ("Bis wann muss ich Belege einreichen?", "Sie sind nach sechs Wochen einzureichen."),
         ("Wo kann ich den Schlüssel zurückgeben?", "Er ist am Empfang zurückzugeben."),
         ("Wer muss zustimmen?", "Der Vorstand hat ihr zuzustimmen."),
+        ("Wer muss das sicherstellen?", "Der Betreiber hat es sicherzustellen."),
     ] {
         assert!(finds(question, text, Language::German), "{question}");
     }
@@ -445,6 +446,7 @@ fn coverage_is_the_share_of_content_words_that_are_there() {
     let hours = "La bibliothèque est ouverte du mardi au samedi. Elle est fermée le dimanche et le lundi.";
     near(covered("Quand la bibliothèque est-elle fermée ?", hours), 100.0);
     near(covered("Est-ce que la bibliothèque est fermée ?", hours), 100.0);
+    near(covered("Quand la bibliothèque ferme-t-elle ?", hours), 100.0);
     near(
         covered("Puis-je emprunter des livres ?", "Vous pouvez emprunter douze livres, qui que vous soyez."),
         100.0,
