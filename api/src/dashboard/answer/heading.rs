@@ -34,8 +34,8 @@ fn title_above(text: &str, words: &str) -> Option<String> {
     let (mut flat, mut titles, mut is_code) = (String::with_capacity(text.len()), Vec::new(), false);
     for line in text.lines().map(str::trim) {
         is_code ^= line.starts_with("```");
-        if let Some(title) = title(line).filter(|_| !is_code) {
-            titles.push((flat.len(), title));
+        if line.starts_with('#') && !is_code {
+            titles.push((flat.len(), line));
         }
         for word in line.split_whitespace() {
             flat.push_str(word);
@@ -43,12 +43,13 @@ fn title_above(text: &str, words: &str) -> Option<String> {
         }
     }
     let at = flat.find(words)?;
-    titles.into_iter().rev().find(|(from, _)| *from <= at).map(|(_, title)| title)
+    let mut above = titles.into_iter().rev().filter(|(from, _)| *from <= at);
+    above.find_map(|(_, line)| title(line))
 }
 
 /// What a line says as a heading, without its markup.
 fn title(line: &str) -> Option<String> {
-    if !line.starts_with('#') || line.len() > MAX_LINE {
+    if line.len() > MAX_LINE {
         return None;
     }
     let (mut title, mut is_heading) = (String::new(), false);
