@@ -1,28 +1,30 @@
-//! The container of older office files and of e-mails of Outlook (OLE2), as far as it is looked at before a library opens it.
+//! The container of older office files and of e-mails of Outlook (OLE2, the Compound File Binary format), as far as it is looked at before a
+//! library opens it.
 
 use crate::protocol::ParseError;
 
 /// Where the header says how long a sector is, as a power of 2.
 const SECTOR_SHIFT: usize = 30;
-/// Where it says which sector has the first list of the sectors with the table of all. A short list stands in the header itself.
-const FIRST_LIST: usize = 68;
-/// What is not less than this is no sector, but the end of the lists.
+/// Where it says which sector has the first part of the DIFAT: the list of the sectors that the FAT, the table of all sectors, is in. Its beginning
+/// stands in the header itself.
+const FIRST_DIFAT_SECTOR: usize = 68;
+/// Numbers from this on are no sector, but the end of a chain.
 const NO_SECTOR: u32 = 0xffff_fffa;
 
-/// Refuses a file that has more such lists than all its sectors need. Libraries read the table as long as the lists say that it is, and lists may
-/// name the same sector again and again: it would take hundreds of times the memory that the file has.
+/// Refuses a file that has more sectors of the DIFAT than a FAT of all its sectors needs. Libraries read the FAT as long as the DIFAT says that it is,
+/// and that may name the same sector again and again: it would take hundreds of times the memory that the file has.
 pub(super) fn check(bytes: &[u8]) -> Result<(), ParseError> {
     let sector_len = if bytes.get(SECTOR_SHIFT) == Some(&12) { 4_096 } else { 512 };
-    // A list names more than a hundred sectors of the table: one list for each of them is far more than a file needs.
+    // One sector of the DIFAT names more than a hundred of the FAT, so one for each of the FAT is far more than a file needs.
     let most = 1 + bytes.len() / sector_len / (sector_len / 4);
-    let mut next = FIRST_LIST;
+    let mut next = FIRST_DIFAT_SECTOR;
     for _ in 0..=most {
-        let list = number(bytes, next).ok_or(ParseError::Damaged)?;
-        if list >= NO_SECTOR {
+        let sector = number(bytes, next).ok_or(ParseError::Damaged)?;
+        if sector >= NO_SECTOR {
             return Ok(());
         }
-        // The header takes a sector, too. A list ends with where the next one is.
-        next = (list as usize + 2) * sector_len - 4;
+        // The header takes a sector, too. Each ends with the number of the next.
+        next = (sector as usize + 2) * sector_len - 4;
     }
     Err(ParseError::Damaged)
 }

@@ -46,21 +46,20 @@ fn file_of(streams: &[(String, Vec<u8>)]) -> Vec<u8> {
     file.into_inner().into_inner()
 }
 
-/// The same with so many more lists of the sectors that have the table of all sectors. Each of them names one that has nothing to tell, as often
-/// as there is room.
-fn with_lists(mut file: Vec<u8>, lists: u32) -> Vec<u8> {
+/// The same with so many sectors of the DIFAT. Each of them names one sector of the FAT that has nothing to tell, as often as there is room.
+fn with_difat_sectors(mut file: Vec<u8>, sectors: u32) -> Vec<u8> {
     const SECTOR: usize = 4_096;
     file.resize(file.len().next_multiple_of(SECTOR), 0);
     let named = u32::try_from(file.len() / SECTOR - 1).unwrap();
     file.extend([0xff; SECTOR]);
     file[68..72].copy_from_slice(&(named + 1).to_le_bytes());
-    // The short list in the header is full then.
+    // The beginning of the DIFAT, in the header, is full then.
     for at in (80..512).step_by(4) {
         file[at..at + 4].copy_from_slice(&named.to_le_bytes());
     }
-    for list in 1..=lists {
+    for sector in 1..=sectors {
         file.extend(named.to_le_bytes().repeat(SECTOR / 4 - 1));
-        let next = if list < lists { named + 1 + list } else { 0xffff_fffe };
+        let next = if sector < sectors { named + 1 + sector } else { 0xffff_fffe };
         file.extend(next.to_le_bytes());
     }
     file
@@ -254,12 +253,12 @@ fn saved_e_mails_that_are_attached_as_files_are_sections_under_their_subjects() 
 }
 
 #[test]
-fn a_file_whose_table_of_sectors_is_longer_than_itself_is_not_opened() {
-    let file = |lists| with_lists(file_of(&letter("", "Weir", "The weir leaks.")), lists);
-    let attached = |lists| {
+fn a_file_whose_allocation_table_is_longer_than_itself_is_not_opened() {
+    let file = |sectors| with_difat_sectors(file_of(&letter("", "Weir", "The weir leaks.")), sectors);
+    let attached = |sectors| {
         let inside = [
             part("", "What do you think?"),
-            encoded("Content-Type: application/vnd.ms-outlook; name=weir.msg", &file(lists)),
+            encoded("Content-Type: application/vnd.ms-outlook; name=weir.msg", &file(sectors)),
         ];
         super::read(&format!("Subject: Fwd\n{}", parts("mixed", "m", &inside))).unwrap()
     };
@@ -270,7 +269,8 @@ fn a_file_whose_table_of_sectors_is_longer_than_itself_is_not_opened() {
     assert_eq!(read.warnings, [("unread_attachments".to_owned(), 1)]);
     // Nor is one that is a document of its own.
     let options = ParseOptions::default();
-    let whole = |lists| collected(options.max_chars, |output| package::parse(file(lists), &options, output));
+    let whole =
+        |sectors| collected(options.max_chars, |output| package::parse(file(sectors), &options, output));
     assert!(whole(1).unwrap().text.ends_with("The weir leaks."));
     assert_eq!(whole(2).unwrap_err(), ParseError::Damaged);
 }
